@@ -1,0 +1,3 @@
+"""Differentially private speaker anonymization: what is computed and what is promised."""
+
+__version__ = "0.1.0"
