@@ -1,0 +1,1 @@
+"""Where speech comes from and goes to: audio files, data directories, float arrays."""
