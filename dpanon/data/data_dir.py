@@ -11,6 +11,7 @@
 
 Every table is UTF-8, sorted as by LC_ALL=C, unique, and has the ids of utt2spk, no more and no fewer. A line is
 split once, at the first blank: a path may hold blanks and any letters. A relative path lets a set move as a whole.
+All of this is checked on reading, for a table of arrays when it is asked for.
 """
 
 import os
@@ -63,21 +64,25 @@ class DataDir:
         return len(self.utts)
 
     def has(self, name: str) -> bool:
-        return (
-            name in self._tables
-            or (name == "trials" and bool(self._trials))
-            or (name == "enrolls" and bool(self.enrolls))
-        )
+        if name in ("trials", "enrolls"):
+            return bool(self._trials if name == "trials" else self.enrolls)
+        return name in self._tables or _is_array_table(self.path / name)
 
     def table(self, name: str) -> dict[str, str]:
-        """A copy of one table: id -> the rest of its line."""
+        """A copy of one table: id -> the rest of its line. A table of arrays is read and checked here."""
         if name not in self._tables:
-            raise DataDirError(f"{self.path}: has no {name}")
+            if not _is_array_table(self.path / name):
+                raise DataDirError(f"{self.path}: has no {name}")
+            rows = read_table(self.path / name)
+            if what := differences(self.utts, rows):
+                raise DataDirError(f"{self.path}/{name}: against the utterances of utt2spk, {what}")
+            return rows
         return dict(self._tables[name])
 
     def tables(self) -> dict[str, dict[str, str]]:
         """Copies of all tables, paths made absolute: what ``write_data_dir`` takes for another directory."""
-        tables = {name: dict(table) for name, table in self._tables.items()}
+        arrays = [file.name for file in self.path.iterdir() if _is_array_table(file)]
+        tables = {name: self.table(name) for name in sorted([*self._tables, *arrays])}
         for name in tables:
             if name.endswith(".scp"):
                 tables[name] = {utt: self._absolute(value) for utt, value in tables[name].items()}
@@ -150,7 +155,7 @@ def write_data_dir(
     spk2utt is made from utt2spk. With ``allow_existing`` the files move one by one into a directory that is
     there (it may hold the audio); wav.scp goes in last, so that an interrupted write does not read as a set.
     """
-    path = Path(path)
+    path = Path(path) if Path(path).name not in ("", "..") else Path(os.path.abspath(path))
     if path.exists() and not allow_existing:
         raise DataDirError(f"{path} exists; remove it to prepare it again")
     rows: dict[str, dict[str, str]] = {
@@ -172,6 +177,7 @@ def write_data_dir(
         except DataDirError as error:  # the user knows the directory by its own name
             raise DataDirError(str(error).replace(str(tmp), str(path))) from error
         if path.exists():
+            (path / "wav.scp").unlink(missing_ok=True)  # from here to its return the directory is no set
             for name in sorted(os.listdir(tmp), key=lambda name: name == "wav.scp"):
                 os.replace(tmp / name, path / name)
             tmp.rmdir()
@@ -244,7 +250,11 @@ def differences(expected: Iterable[str], found: Iterable[str]) -> str:
 
 def _is_table(file: Path) -> bool:
     name = file.name
-    return file.is_file() and (name == "text" or name.endswith(".scp") or name.startswith(("utt2", "spk2")))
+    return file.is_file() and (name in ("text", "wav.scp") or name.startswith(("utt2", "spk2")))
+
+
+def _is_array_table(file: Path) -> bool:
+    return file.suffix == ".scp" and file.name != "wav.scp" and not file.name.startswith(".") and file.is_file()
 
 
 def _turn_round(utt2spk: Mapping[str, str]) -> dict[str, str]:
