@@ -1,0 +1,1 @@
+"""Attackers that try to recognise the speaker of released speech."""

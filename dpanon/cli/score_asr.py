@@ -1,0 +1,62 @@
+"""Word error rate of a released set, in two actions. Called by steps/score_asr.sh.
+
+    transcribe <shard> <text>          words of every utterance of a shard, not normalised -> table <text>
+    score <data-dir> <text> <out-dir>  against the set's own text -> <out-dir>/metrics.json
+"""
+
+from pathlib import Path
+
+from dpanon.cli import ArgumentParser, boolean, run
+from dpanon.data.data_dir import DataDir, read_table
+from dpanon.errors import UsageError
+from dpanon.evaluate.claims import read_claim
+from dpanon.evaluate.metrics import write_metrics
+from dpanon.evaluate.wer import Transcriber, transcribe_set, word_error_rate
+
+
+def parse_args(argv=None):
+    parser = ArgumentParser(description=__doc__)
+    actions = parser.add_subparsers(dest="action", required=True)
+    transcribe = actions.add_parser("transcribe")
+    score = actions.add_parser("score")
+    for action in (transcribe, score):
+        action.add_argument("--model", default="tiny.en", help="or the path of a CTranslate2 model (default: tiny.en)")
+        action.add_argument("--beam-size", type=int, default=5, help="1: greedy (default: 5)")
+    transcribe.add_argument("data", type=Path, metavar="shard")
+    transcribe.add_argument("text", type=Path)
+    score.add_argument("--baseline", type=boolean, default=False, help="the set is clear speech (default: false)")
+    score.add_argument("--system", default="", help="name in the tables (default: that in privacy.json)")
+    score.add_argument("data", type=Path, metavar="data-dir")
+    score.add_argument("text", type=Path)
+    score.add_argument("out", type=Path, metavar="out-dir")
+    return parser.parse_args(argv)
+
+
+def main(argv=None):
+    args = parse_args(argv)
+    if args.beam_size < 1:
+        raise UsageError(f"--beam-size {args.beam_size}: expected a whole number > 0")
+    (transcribe if args.action == "transcribe" else score)(args)
+
+
+def transcribe(args):
+    data = DataDir.read(args.data)
+    words = transcribe_set({utt: data.wav(utt) for utt in data.utts}, Transcriber(args.model, args.beam_size))
+    args.text.parent.mkdir(parents=True, exist_ok=True)
+    tmp = args.text.with_name(f".{args.text.name}.tmp")
+    tmp.write_text("".join(f"{utt} {words[utt]}".rstrip() + "\n" for utt in data.utts), encoding="utf-8")
+    tmp.replace(args.text)
+    print(f"{args.text}: words of {len(words)} utterances")
+
+
+def score(args):
+    data = DataDir.read(args.data)
+    claim = read_claim(data.path, data.utts, args.baseline)
+    metrics = word_error_rate(data.table("text"), read_table(args.text), [data.speaker(utt) for utt in data.table("text")])
+    metrics |= {"data": str(args.data), "recogniser": f"Whisper {args.model}, beam {args.beam_size}"}
+    write_metrics(args.out, "asr", args.system or claim.system, args.data.resolve().name, metrics)
+    print(f"{args.out}: WER {100 * metrics['wer']:.1f} % of {metrics['num_words']} words")
+
+
+if __name__ == "__main__":
+    run(main)

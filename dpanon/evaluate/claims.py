@@ -1,0 +1,95 @@
+"""What a released set promises, read from its privacy.json and privacy.jsonl; this module computes no bound."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from dpanon.errors import UsageError
+from dpanon.evaluate import EvaluationError
+
+NO_CLAIM = "no privacy claim"
+VACUOUS = 0.01  # a floor below it says nothing about an attack
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The promise of some utterances of one set. None: there is none.
+
+    Attributes:
+        system: name of the system that released the set.
+        epsilon_frame: largest over the utterances.
+        epsilon_utterance: median over the utterances.
+        eer_floor: of the weakest utterance, since an attacker may look at that one.
+        details: privacy.json as it is.
+    """
+
+    system: str
+    epsilon_frame: float | None
+    epsilon_utterance: float | None
+    eer_floor: float | None
+    details: dict
+
+
+def read_claim(path: Path, utts: Sequence[str], baseline: bool = False) -> Claim:
+    """The claim of the set in ``path`` for ``utts``.
+
+    Args:
+        path: a data directory. Without a privacy.json it is clear speech, which has to be asked for.
+        baseline: accept clear speech, as a set without a claim.
+    """
+    file = path / "privacy.json"
+    if not file.is_file():
+        if not baseline:
+            raise UsageError(f"{file}: no such file; clear speech is scored only with --baseline true")
+        return Claim("original", None, None, None, {})
+    details = _json(file, file.read_text(encoding="utf-8"))
+    rows = {}
+    rows_file = path / "privacy.jsonl"
+    if rows_file.is_file():
+        for number, line in enumerate(rows_file.read_text(encoding="utf-8").splitlines(), 1):
+            row = _json(f"{rows_file}:{number}", line)
+            if "utt" not in row:
+                raise EvaluationError(f"{rows_file}:{number}: no 'utt'")
+            rows[row["utt"]] = row
+    missing = [utt for utt in utts if utt not in rows]
+    if missing:
+        raise EvaluationError(
+            f"{rows_file}: {len(missing)} of {len(utts)} utterances have no row (e.g. {missing[:3]}): "
+            "what they promise is not known; release the set again"
+        )
+    used = [rows[utt] for utt in utts]
+    frame, whole, floors = (_numbers(used, key) for key in ("epsilon_frame", "epsilon_utterance", "eer_floor"))
+    return Claim(
+        str(details.get("system") or path.name),
+        max(frame) if frame else None,
+        median(whole) if whole else None,
+        min(floors) if floors else None,
+        details,
+    )
+
+
+def floor_text(floor: float | None) -> str:
+    """The floor for people, in per cent."""
+    if floor is None:
+        return NO_CLAIM
+    return f"{100 * floor:.1f}" if floor >= VACUOUS else "vacuous"
+
+
+def _numbers(rows: Sequence[dict], key: str) -> list[float] | None:
+    """The values of all rows, or None when one row has none: a set promises what its weakest row does."""
+    values = [row.get(key) for row in rows]
+    if not values or any(value is None for value in values):
+        return None
+    return [float(value) for value in values]
+
+
+def _json(where: object, text: str) -> dict:
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise EvaluationError(f"{where}: not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise EvaluationError(f"{where}: expected an object, found {type(value).__name__}")
+    return value

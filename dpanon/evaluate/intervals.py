@@ -1,0 +1,121 @@
+"""Confidence intervals. Trials of one speaker are not independent, so speakers are resampled, not trials."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import beta
+
+from dpanon.evaluate import EvaluationError
+from dpanon.evaluate.eer import crossing, error_rates
+
+REPLICATES = 1000
+LEVEL = 0.95
+SEED = 20_000  # of the resampling only: the same scores give the same interval
+_CHUNK = 20_000_000  # weights held at once
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Percentile interval; ``low = high = nan`` when nothing could be resampled."""
+
+    low: float
+    high: float
+
+
+def bootstrap_eer(
+    scores,
+    is_target,
+    enrol_speakers: Sequence[str],
+    trial_speakers: Sequence[str],
+    replicates: int = REPLICATES,
+    level: float = LEVEL,
+    seed: int = SEED,
+) -> Interval:
+    """Interval of the EER when speakers are drawn again with replacement.
+
+    One draw gives each speaker a count ``c``. A trial between two speakers counts ``c[enrol] * c[trial]`` times; a
+    target trial counts ``c`` times, since two copies of a speaker are two speakers. Draws that leave no target or
+    no nontarget trial are left out.
+
+    Args:
+        scores, is_target: ``(N,)``
+        enrol_speakers, trial_speakers: of each trial, ``(N,)``. Both are names of people: the same name on both
+            sides is the same person and is drawn once.
+    """
+    scores, is_target = np.asarray(scores, dtype=np.float64), np.asarray(is_target, dtype=bool)
+    names, index = np.unique([*enrol_speakers, *trial_speakers], return_inverse=True)
+    enrol, trial = index[: len(scores)], index[len(scores) :]
+    counts = _draws(len(names), replicates, seed)
+    values = []
+    step = max(1, _CHUNK // max(1, len(scores)))
+    for start in range(0, replicates, step):
+        count = counts[start : start + step]
+        weights = np.where(is_target, count[:, trial], count[:, enrol] * count[:, trial])
+        _, fnr, fpr = error_rates(scores, is_target, weights)
+        defined = np.isfinite(fnr).all(-1) & np.isfinite(fpr).all(-1)
+        values.append(crossing(fnr[defined], fpr[defined]))
+    return percentile(np.concatenate(values), level)
+
+
+def bootstrap_ratio(
+    numerators,
+    denominators,
+    speakers: Sequence[str],
+    replicates: int = REPLICATES,
+    level: float = LEVEL,
+    seed: int = SEED,
+) -> Interval:
+    """Interval of ``sum(numerators) / sum(denominators)`` when speakers are drawn again: WER, or a mean.
+
+    Args:
+        numerators, denominators: of each utterance, ``(N,)``; ones below for the mean over utterances.
+        speakers: of each utterance, ``(N,)``
+    """
+    names, index = np.unique(list(speakers), return_inverse=True)
+    over = np.bincount(index, np.asarray(numerators, dtype=np.float64), len(names))
+    under = np.bincount(index, np.asarray(denominators, dtype=np.float64), len(names))
+    counts = _draws(len(names), replicates, seed)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        values = (counts @ over) / (counts @ under)
+    return percentile(values[np.isfinite(values)], level)
+
+
+def clopper_pearson(errors: int, trials: int, level: float = LEVEL) -> Interval:
+    """Exact interval of a rate, for ``errors`` of ``trials`` independent trials."""
+    if not 0 <= errors <= trials or trials < 1:
+        raise EvaluationError(f"{errors} errors of {trials} trials: not a rate")
+    tail = (1 - level) / 2
+    low = float(beta.ppf(tail, errors, trials - errors + 1)) if errors else 0.0
+    high = float(beta.ppf(1 - tail, errors + 1, trials - errors)) if errors < trials else 1.0
+    return Interval(low, high)
+
+
+def eer_upper_bound(scores, is_target, threshold: float, level: float = 0.99) -> float:
+    """Upper Clopper-Pearson bound of both error rates at the EER threshold, each at half the error probability.
+
+    It takes the trials as independent and so is too small when speakers differ: use it together with
+    ``bootstrap_eer``, which says nothing when no error was seen.
+    """
+    scores, is_target = np.asarray(scores), np.asarray(is_target, dtype=bool)
+    missed = int((scores[is_target] <= threshold).sum())
+    accepted = int((scores[~is_target] > threshold).sum())
+    return max(
+        clopper_pearson(missed, int(is_target.sum()), level).high,
+        clopper_pearson(accepted, int((~is_target).sum()), level).high,
+    )
+
+
+def percentile(values: np.ndarray, level: float = LEVEL) -> Interval:
+    """Middle ``level`` of the values."""
+    if not len(values):
+        return Interval(float("nan"), float("nan"))
+    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(low), float(high))
+
+
+def _draws(num_speakers: int, replicates: int, seed: int) -> np.ndarray:
+    """How often each speaker is drawn. (replicates, num_speakers)"""
+    if num_speakers < 1:
+        raise EvaluationError("no speakers to resample")
+    return np.random.default_rng(seed).multinomial(num_speakers, np.full(num_speakers, 1 / num_speakers), replicates)

@@ -1,0 +1,70 @@
+"""Linkability D_sys (Gomez-Barrero et al. 2018): how surely a score tells that two recordings share a speaker.
+
+With the likelihood ratio ``L`` of a score and prior ratio ``omega`` of same to different speakers,
+``D = max(0, (omega L - 1) / (omega L + 1))`` is the local linkability and ``D_sys`` its mean over same-speaker
+scores: 0 when the scores tell nothing, 1 when they tell all. It is an f-divergence, so a guarantee bounds it.
+
+Both estimates are biased upwards: chance differences between two histograms look like linkability. Compare only
+values of the same number of trials.
+"""
+
+import numpy as np
+from sklearn.isotonic import IsotonicRegression
+
+from dpanon.evaluate import EvaluationError
+from dpanon.evaluate.eer import stack
+
+METHODS = ("histogram", "monotone")
+MAX_BINS = 100
+
+
+def linkability(target, nontarget, omega: float = 1.0, method: str = "histogram", bins: int | None = None) -> float:
+    """D_sys of the scores of same-speaker and of different-speaker trials.
+
+    Args:
+        target, nontarget: scores.
+        omega: prior odds of a same-speaker trial; 1 is what the literature reports.
+        method: ``histogram`` takes the likelihood ratio bin by bin, as VoicePrivacy does; ``monotone`` fits a
+            likelihood ratio that never falls with the score (pool adjacent violators), so no bin width is chosen
+            and scores of distant speakers that look linked by their rarity alone do not count.
+        bins: of the histogram; None: a tenth of the number of same-speaker trials, 1 to MAX_BINS, as VoicePrivacy.
+    """
+    if not 0 < omega < float("inf"):
+        raise EvaluationError(f"omega is a ratio of probabilities and has to be finite and > 0, got {omega}")
+    scores, is_target = stack(target, nontarget)
+    if method == "histogram":
+        return _histogram(scores, is_target, omega, bins)
+    if method == "monotone":
+        return _monotone(scores, is_target, omega)
+    raise EvaluationError(f"unknown linkability method {method!r}; choose one of {', '.join(METHODS)}")
+
+
+def local_linkability(likelihood_ratio, omega: float = 1.0) -> np.ndarray:
+    """``max(0, (omega L - 1) / (omega L + 1))``; 1 for an infinite L."""
+    odds = omega * np.asarray(likelihood_ratio, dtype=np.float64)
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isinf(odds), 1.0, np.maximum(0.0, (odds - 1.0) / (odds + 1.0)))
+
+
+def _histogram(scores: np.ndarray, is_target: np.ndarray, omega: float, bins: int | None) -> float:
+    """The integral over bins is a sum: both densities are constant in a bin, whose width cancels."""
+    if bins is None:
+        bins = int(np.clip(is_target.sum() // 10, 1, MAX_BINS))
+    if scores.min() == scores.max():
+        return 0.0 if omega <= 1 else float(local_linkability(1.0, omega))
+    edges = np.linspace(scores.min(), scores.max(), bins + 1)
+    same = np.histogram(scores[is_target], edges)[0] / is_target.sum()
+    different = np.histogram(scores[~is_target], edges)[0] / (~is_target).sum()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = np.where(same > 0, same / different, 0.0)
+    return float(same @ local_linkability(ratio, omega))
+
+
+def _monotone(scores: np.ndarray, is_target: np.ndarray, omega: float) -> float:
+    num_same, num_different = is_target.sum(), (~is_target).sum()
+    # weights that make both kinds equally frequent: the fit is then the posterior at L / (1 + L)
+    weights = np.where(is_target, 1 / num_same, 1 / num_different)
+    posterior = IsotonicRegression(y_min=0, y_max=1).fit_transform(scores, is_target.astype(float), weights)
+    with np.errstate(divide="ignore"):
+        ratio = posterior / (1 - posterior)
+    return float(local_linkability(ratio[is_target], omega).mean())

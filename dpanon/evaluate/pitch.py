@@ -1,0 +1,77 @@
+"""How much of the intonation is left: correlation of f0 before and after.
+
+Pearson's correlation in Hz, per utterance, over the frames that are voiced in both recordings; then the mean over
+utterances. No time shift is searched: the synthesizer keeps frames in place.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from dpanon.evaluate import EvaluationError
+from dpanon.evaluate.intervals import bootstrap_ratio
+
+MIN_FRAMES = 10
+MAX_DIFFERENCE = 10  # frames of 10 ms by which two recordings of one utterance may differ in length
+
+
+def f0_correlation(original: np.ndarray, released: np.ndarray) -> float:
+    """Correlation of two f0 tracks, 0 where unvoiced. (T,), (T,) -> float
+
+    nan where it is not defined: fewer than MIN_FRAMES frames voiced in both, or a constant track.
+    """
+    num = min(len(original), len(released))
+    original = np.asarray(original[:num], dtype=np.float64)
+    released = np.asarray(released[:num], dtype=np.float64)
+    both = (original > 0) & (released > 0)
+    if both.sum() < MIN_FRAMES:
+        return float("nan")
+    original, released = original[both] - original[both].mean(), released[both] - released[both].mean()
+    scale = np.sqrt((original @ original) * (released @ released))
+    if scale < 1e-9 * both.sum():
+        return float("nan")
+    return float(np.clip(original @ released / scale, -1.0, 1.0))
+
+
+def mean_f0_correlation(
+    original: Mapping[str, np.ndarray], released: Mapping[str, np.ndarray], speakers: Mapping[str, str]
+) -> dict:
+    """Mean correlation over the released utterances, with a bootstrap-by-speaker interval.
+
+    Utterances without a defined correlation are left out of the mean and counted in ``num_undefined``; when none is
+    defined, the value is None.
+
+    Raises:
+        EvaluationError: an utterance is missing in the original, or lengths differ by more than MAX_DIFFERENCE frames.
+    """
+    utts: Sequence[str] = sorted(released)
+    missing = [utt for utt in utts if utt not in original]
+    if missing or not utts:
+        raise EvaluationError(f"{len(missing)} of {len(utts)} released utterances have no original ({missing[:3]})")
+    values = []
+    for utt in utts:
+        difference = len(released[utt]) - len(original[utt])
+        if abs(difference) > MAX_DIFFERENCE:
+            raise EvaluationError(
+                f"{utt}: the released recording is {abs(difference) * 10} ms {'longer' if difference > 0 else 'shorter'} "
+                "than the original; f0 correlation needs recordings of the same timing"
+            )
+        values.append(f0_correlation(original[utt], released[utt]))
+    correlation = np.asarray(values)
+    defined = np.isfinite(correlation)
+    out: dict = {
+        "f0_correlation": None,
+        "f0_correlation_low": None,
+        "f0_correlation_high": None,
+        "num_utterances": len(utts),
+        "num_undefined": int((~defined).sum()),
+    }
+    if defined.any():
+        interval = bootstrap_ratio(
+            correlation[defined],
+            np.ones(defined.sum()),
+            [speakers[utt] for utt, ok in zip(utts, defined, strict=True) if ok],
+        )
+        out["f0_correlation"] = float(correlation[defined].mean())
+        out["f0_correlation_low"], out["f0_correlation_high"] = interval.low, interval.high
+    return out
