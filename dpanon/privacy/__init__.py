@@ -1,0 +1,63 @@
+"""Mechanisms and what they promise. Nothing else in the project draws the noise of a release.
+
+Names are loaded on first use, so that ``import dpanon.privacy`` costs neither torch nor the
+accountant.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpanon.privacy import accounting, capacity, clip, floors, sampling
+    from dpanon.privacy.errors import PrivacyError
+    from dpanon.privacy.guarantee import Guarantee
+    from dpanon.privacy.layers import ReleaseNoise, TrainNoise, require_eval
+    from dpanon.privacy.mechanisms import BottleneckFrames, PitchBox, Released, SpeakerGaussian
+    from dpanon.privacy.sampling import KeyedNoise, SystemNoise
+
+__all__ = [
+    "BottleneckFrames",
+    "Guarantee",
+    "KeyedNoise",
+    "PitchBox",
+    "PrivacyError",
+    "ReleaseNoise",
+    "Released",
+    "SpeakerGaussian",
+    "SystemNoise",
+    "TrainNoise",
+    "accounting",
+    "capacity",
+    "clip",
+    "floors",
+    "require_eval",
+    "sampling",
+]
+
+_HOMES = {
+    "BottleneckFrames": "mechanisms",
+    "Guarantee": "guarantee",
+    "KeyedNoise": "sampling",
+    "PitchBox": "mechanisms",
+    "PrivacyError": "errors",
+    "ReleaseNoise": "layers",
+    "Released": "mechanisms",
+    "SpeakerGaussian": "mechanisms",
+    "SystemNoise": "sampling",
+    "TrainNoise": "layers",
+    "require_eval": "layers",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    if name in __all__:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,234 @@
+"""Ideal Laplace and Gaussian noise, correctly rounded; and the sources that key it.
+
+``y = g * round((x + Z) / g)`` with Z the *ideal real-valued* noise, x the exact value of the
+clipped float64 and g a power of two. As a function of the ideal mechanism's output alone, y has
+exactly the ideal guarantee: nothing is lost to rounding, and no output betrays the input by its
+low bits, as 80 % of the outputs of a float32 Laplace do.
+
+How: one 64-bit word of keystream per variable says in which interval of width 2^-63 the uniform
+variable lies. ``(x + Z) / g`` is computed in float64 with a proven error; where every completion
+of U rounds alike (all but about one draw in a million) that decides. Otherwise 64 more bits are
+drawn and the ends of the interval are evaluated in multiple precision, until they agree.
+
+The keystream is AES-256-CTR under a key drawn from the operating system for each call. There is
+no module-level state and no object holds a key between calls of ``SystemNoise``, so forks,
+threads, copies, pickles, ``torch.manual_seed`` and ``np.random.seed`` change nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from typing import Protocol
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+from dpanon.privacy import exact
+from dpanon.privacy.errors import PrivacyError
+
+EXACT = "exact"  # rounded ideal noise, AES-256-CTR keyed by the operating system
+KEYED = "keyed"  # the same sampler under a known key: repeatable, so it protects nothing
+INSECURE = "INSECURE"  # torch floating point noise
+
+CHUNK = 1 << 13  # elements worked on at a time: all buffers stay in the cache
+SIGN = np.uint64(1 << 63)
+MAGNITUDE = np.uint64((1 << 63) - 1)
+
+
+class NoiseSource(Protocol):
+    """Adds noise to clipped values; says whether the sum may leave."""
+
+    @property
+    def releasable(self) -> bool: ...
+
+    @property
+    def sampler(self) -> str: ...
+
+    def add_laplace(self, x: np.ndarray, scale: float, bound: float) -> np.ndarray: ...
+
+    def add_gaussian(self, x: np.ndarray, sigma: float, bound: float) -> np.ndarray: ...
+
+
+class SystemNoise:
+    """Fresh noise from the operating system at every call: the default everywhere.
+
+    With ``DPANON_INSECURE_FAST=1`` in the environment it is torch's floating point noise, whose
+    low bits betray the input; every guarantee is then stamped INSECURE.
+    """
+
+    @property
+    def sampler(self) -> str:
+        return INSECURE if os.environ.get("DPANON_INSECURE_FAST") == "1" else EXACT
+
+    @property
+    def releasable(self) -> bool:
+        return self.sampler == EXACT
+
+    def add_laplace(self, x: np.ndarray, scale: float, bound: float) -> np.ndarray:
+        if self.sampler == INSECURE:
+            return x + _torch_laplace(x.shape, scale)
+        return add_laplace(x, scale, bound, Keystream(os.urandom(32)))
+
+    def add_gaussian(self, x: np.ndarray, sigma: float, bound: float) -> np.ndarray:
+        if self.sampler == INSECURE:
+            return x + _torch_gaussian(x.shape, sigma)
+        return add_gaussian(x, sigma, bound, Keystream(os.urandom(32)))
+
+
+class KeyedNoise:
+    """Repeatable noise for one utterance, for tests and tables. Its output must not be released.
+
+    The same sampler under a key made of the arguments and the number of draws before this one:
+    not of the job, the order of utterances or the process.
+    """
+
+    releasable = False
+    sampler = KEYED
+
+    def __init__(self, seed: int, utt_id: str, stream: str):
+        self._material = "".join(f"{len(str(part))}:{part}," for part in (seed, utt_id, stream))
+        self._draws = 0
+
+    def add_laplace(self, x: np.ndarray, scale: float, bound: float) -> np.ndarray:
+        return add_laplace(x, scale, bound, self._keystream())
+
+    def add_gaussian(self, x: np.ndarray, sigma: float, bound: float) -> np.ndarray:
+        return add_gaussian(x, sigma, bound, self._keystream())
+
+    def _keystream(self) -> Keystream:
+        material = f"dpanon keyed noise|{self._material}|{self._draws}"
+        self._draws += 1
+        return Keystream(hashlib.sha256(material.encode()).digest())
+
+
+class Keystream:
+    """AES-256-CTR under one key: a stream of words, and apart from it the bits of undecided draws."""
+
+    def __init__(self, key: bytes):
+        if len(key) != 32:
+            raise PrivacyError(f"a key has 32 bytes, got {len(key)}")
+        self._words = _counter_mode(key, stream=0)
+        self._extra = _counter_mode(key, stream=1)
+
+    def words(self, num: int) -> np.ndarray:
+        buffer = bytearray(8 * num + 16)
+        self._words.update_into(bytes(8 * num), buffer)
+        return np.frombuffer(buffer, dtype="<u8", count=num)
+
+    def more_bits(self) -> int:
+        return int.from_bytes(self._extra.update(bytes(8)), "little")
+
+
+def add_laplace(x: np.ndarray, scale: float, bound: float, stream: Keystream) -> np.ndarray:
+    """x + Lap(scale), rounded to the grid. ``bound`` >= |x| is public: the grid depends on it, not on x."""
+    exact.check_libm()
+    bits = grid_bits(scale, bound)
+    unit, ratio = 2.0**bits, scale * 2.0**bits
+    limit = 0.5 - _band(ratio, unit, bound)
+    least = ratio * 2.0**24  # below, the interval of U is too wide for the filter
+    flat = np.ascontiguousarray(x, dtype=np.float64).ravel()
+    y = np.empty_like(flat)
+    for start in range(0, flat.size, CHUNK):
+        part = flat[start : start + CHUNK]
+        n = y[start : start + CHUNK]
+        words = stream.words(part.size)
+        sign = words & SIGN
+        np.bitwise_and(words, MAGNITUDE, out=words)
+        s = words.view(np.int64).astype(np.float64)
+        s += 0.5
+        lowest = s.min()
+        s *= 2.0**-63
+        np.log(s, out=s)  # ln U <= 0
+        s.view(np.uint64)[:] ^= sign
+        s *= ratio
+        centre = part * unit
+        s += centre
+        s += 0.5
+        np.floor(s, out=n)
+        s -= n
+        s -= 0.5
+        np.abs(s, out=s)  # distance from the middle of a cell, whose border is at 0.5
+        if lowest < least or s.max() >= limit:
+            undecided = (s >= limit) | (words.view(np.int64) < least)
+            for i in np.flatnonzero(undecided):
+                n[i] = exact.laplace_cell(part[i], bool(sign[i]), int(words[i]), scale, bits, stream.more_bits)
+    y *= 1.0 / unit
+    y += 0.0  # no -0.0
+    return y.reshape(x.shape)
+
+
+def add_gaussian(x: np.ndarray, sigma: float, bound: float, stream: Keystream) -> np.ndarray:
+    """x + N(0, sigma^2), rounded to the grid, by Box and Muller's pairs. ``bound`` >= |x| is public."""
+    exact.check_libm()
+    bits = grid_bits(sigma, bound)
+    unit, ratio = 2.0**bits, sigma * 2.0**bits
+    limit = 0.5 - _band(ratio, unit, bound)
+    least, most = ratio * 2.0**24, 2.0**63 * (1.0 - 2.0**-20)  # beyond ``most`` the root loses digits
+    flat = np.ascontiguousarray(x, dtype=np.float64).ravel()
+    half = (flat.size + 1) // 2
+    y = np.empty((2, half))
+    pairs = np.zeros((2, half))
+    pairs.ravel()[: flat.size] = flat  # element i and i + half share a pair of words
+    for start in range(0, half, CHUNK):
+        part, n = pairs[:, start : start + CHUNK], y[:, start : start + CHUNK]
+        num = part.shape[1]
+        words = stream.words(2 * num)
+        magnitude = words[:num] & MAGNITUDE
+        u = magnitude.view(np.int64).astype(np.float64)
+        u += 0.5
+        lowest, highest = u.min(), u.max()
+        u *= 2.0**-63
+        np.log(u, out=u)
+        u *= -2.0
+        np.sqrt(u, out=u)
+        u *= ratio
+        turn = words[num:].view(np.int64)
+        angle = turn.astype(np.float64)
+        angle *= math.pi * 2.0**-63
+        s = np.empty((2, num))
+        np.cos(angle, out=s[0])
+        np.sin(angle, out=s[1])
+        s *= u
+        s += part * unit
+        s += 0.5
+        np.floor(s, out=n)
+        s -= n
+        s -= 0.5
+        np.abs(s, out=s)
+        if lowest < least or highest > most or s.max() >= limit:
+            k = magnitude.view(np.int64)
+            undecided = (s >= limit).any(axis=0) | (k < least) | (k > most)
+            for i in np.flatnonzero(undecided):  # both of a pair: they share the bits drawn to decide
+                n[:, i] = exact.gaussian_cells(part[:, i], int(k[i]), int(turn[i]), sigma, bits, stream.more_bits)
+    y *= 1.0 / unit
+    y += 0.0
+    return y.ravel()[: flat.size].reshape(x.shape)
+
+
+def grid_bits(scale: float, bound: float) -> int:
+    """k of the grid 2^-k: about 2^21 steps per noise scale, and at most 2^24 to the bound."""
+    return min(22 - math.frexp(scale)[1], 24 - math.frexp(bound)[1])
+
+
+def _band(ratio: float, unit: float, bound: float) -> float:
+    """More than the error of s: ln and its argument (2^-44 of the scale, doubled), the sum, the interval of U."""
+    return ratio * 2.0**-43 + bound * unit * 2.0**-50 + 2.0**-23
+
+
+def _counter_mode(key: bytes, stream: int):
+    return Cipher(algorithms.AES(key), modes.CTR(bytes([stream]) + bytes(15))).encryptor()
+
+
+def _torch_laplace(shape: tuple[int, ...], scale: float) -> np.ndarray:
+    import torch
+
+    uniform = torch.rand(shape) - 0.5
+    return (-scale * uniform.sign() * torch.log1p(-2 * uniform.abs()).clamp_min(-30)).double().numpy()
+
+
+def _torch_gaussian(shape: tuple[int, ...], sigma: float) -> np.ndarray:
+    import torch
+
+    return (sigma * torch.randn(shape)).double().numpy()
