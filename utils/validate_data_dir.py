@@ -6,7 +6,8 @@
 --audio true    also decodes every file and compares its length with utt2num_samples
 --fix true      first sorts, removes repeated lines, puts speakers before utterance ids, and makes spk2utt,
                 utt2num_samples and spk2gender where they are absent; it drops nothing and guesses nothing
---allow-pipes   lets `cmd |` in wav.scp stand; with --fix true runs the commands and keeps files instead. They run as you!
+--allow-pipes true   lets `cmd |` in wav.scp stand; with --fix true runs these commands (as you!) and keeps their
+                output as files instead
 """
 
 from collections import Counter

@@ -83,7 +83,7 @@ def combine(sources: Sequence[DataDir], out: str | Path) -> tuple[DataDir, list[
     """One data directory of several, and the names of the tables left out since not all have them."""
     tables: dict[str, dict[str, str]] = {}
     names = set.intersection(*(set(data.tables()) for data in sources)) - {"spk2utt"}
-    for name in names:
+    for name in ["utt2spk", *sorted(names - {"utt2spk"})]:
         tables[name] = {}
         for data in sources:
             for key, value in data.tables()[name].items():
@@ -94,6 +94,29 @@ def combine(sources: Sequence[DataDir], out: str | Path) -> tuple[DataDir, list[
     enrolls = [utt for data in sources for utt in data.enrolls]
     left_out = sorted({name for data in sources for name in data.tables()} - names - {"spk2utt"})
     return write_data_dir(out, tables, trials or None, enrolls or None), left_out
+
+
+def make_trials(data: DataDir, enroll: int, enrolls: str | Path, trials: str | Path) -> list[DataDir]:
+    """The first ``enroll`` utterances of every speaker -> ``enrolls``; the others -> ``<trials>_f``, ``<trials>_m``.
+
+    Every trial utterance is paired with every speaker of the same sex. Speakers of unknown sex are not allowed:
+    a pair of different sexes is too easy to tell, and would flatter every attack alike.
+    """
+    if short := [spk for spk in data.speakers if len(data.utterances(spk)) <= enroll]:
+        raise UsageError(
+            f"{data.path}: {len(short)} speakers have no more than the {enroll} utterances to enrol (e.g. {short[:5]})"
+        )
+    if unknown := [spk for spk in data.speakers if data.sex(spk) is None]:
+        raise DataDirError(f"{data.path}/spk2gender: {len(unknown)} speakers have no f or m (e.g. {unknown[:5]})")
+    chosen = subset(data, per_speaker=enroll)
+    made = [write_data_dir(enrolls, _rows_of(data, chosen), enrolls=chosen)]
+    for sex in ("f", "m"):
+        speakers = [spk for spk in data.speakers if data.sex(spk) == sex]
+        utts = [utt for spk in speakers for utt in data.utterances(spk)[enroll:]]
+        pairs = [(spk, utt, spk == data.speaker(utt)) for spk in speakers for utt in utts]
+        if pairs:
+            made.append(write_data_dir(f"{trials}_{sex}", _rows_of(data, utts), pairs))
+    return made
 
 
 def fix(path: str | Path, allow_pipes: bool = False) -> DataDir:
