@@ -123,7 +123,8 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     print(machine())
     print(f"\n{'':9}{'name':22}{'version':18}why it matters")
-    lacking, optional = [], []
+    lacking: list[Need] = []
+    optional: list[Need] = []
     for need in NEEDS:
         version, problem = find(need)
         needed = args.purpose in need.needed_for
