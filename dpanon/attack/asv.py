@@ -70,7 +70,9 @@ def train_asv(
     numbers: dict[str, int] = {}
     for name in config.extractors:
         extractor = load(name)
-        embeddings, speakers, num_utts = [], [], 0
+        embeddings: list[np.ndarray] = []
+        speakers: list[str] = []
+        num_utts = 0
         for data in sets:
             for utt, pieces in embed_set(
                 data, extractor, cache / data.path.name, segment_seconds=config.segment_seconds
@@ -189,7 +191,7 @@ def write_scores(file: Path, trials: TrialList, scores: Iterable[float]) -> None
 def read_scores(file: Path) -> tuple[np.ndarray, np.ndarray]:
     """Scores of target and of nontarget trials."""
     rows = [line.split() for line in file.read_text(encoding="utf-8").splitlines()]
-    kinds = {"target": [], "nontarget": []}  # type: dict[str, list[float]]
+    kinds: dict[str, list[float]] = {"target": [], "nontarget": []}
     for row in rows:
         kinds[row[3]].append(float(row[2]))
     return np.asarray(kinds["target"]), np.asarray(kinds["nontarget"])

@@ -162,7 +162,9 @@ def _within(x: np.ndarray, index: np.ndarray) -> np.ndarray:
     residuals = residuals[counts[index] > 1]
     shrunk, _ = ledoit_wolf(residuals, assume_centered=True)
     covariance = shrunk * len(residuals) / (len(residuals) - (counts > 1).sum())
-    return covariance + 1e-6 * np.trace(covariance) / len(covariance) * np.eye(len(covariance)) + _EPS * np.eye(len(x.T))
+    return (
+        covariance + 1e-6 * np.trace(covariance) / len(covariance) * np.eye(len(covariance)) + _EPS * np.eye(len(x.T))
+    )
 
 
 def _between(x: np.ndarray, index: np.ndarray) -> np.ndarray:

@@ -46,7 +46,7 @@ def embed_set(
         pieces = split(read_audio(data.wav(utt)), segment_seconds)
         out[utt] = _checked(np.stack([extractor.embed(piece) for piece in pieces]), utt, extractor)
     if fresh:
-        _write_cache(scp, {utt: value for utt, value in known.items()} | {u: (digests[u], out[u]) for u in utts})
+        _write_cache(scp, known | {utt: (digests[utt], out[utt]) for utt in utts})
     return out
 
 

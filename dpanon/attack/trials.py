@@ -43,6 +43,7 @@ def make_trials(enrol: DataDir, trial: DataDir, protocol: str = "speakers", num_
     if protocol not in PROTOCOLS:
         raise EvaluationError(f"unknown protocol {protocol!r}; choose one of {', '.join(PROTOCOLS)}")
     listed = trial.trials() if trial.has("trials") and protocol == "speakers" else None
+    models: dict[str, tuple[str, ...]]
     if protocol == "pairs":
         models = {utt: (utt,) for utt in enrol.enrolls or enrol.utts}
         speakers = {utt: enrol.speaker(utt) for utt in models}

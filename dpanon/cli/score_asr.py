@@ -1,7 +1,7 @@
 """Word error rate of a released set, in two actions. Called by steps/score_asr.sh.
 
-    transcribe <shard> <text>          words of every utterance of a shard, not normalised -> table <text>
-    score <data-dir> <text> <out-dir>  against the set's own text -> <out-dir>/metrics.json
+transcribe <shard> <text>          words of every utterance of a shard, not normalised -> table <text>
+score <data-dir> <text> <out-dir>  against the set's own text -> <out-dir>/metrics.json
 """
 
 from pathlib import Path
@@ -52,7 +52,9 @@ def transcribe(args):
 def score(args):
     data = DataDir.read(args.data)
     claim = read_claim(data.path, data.utts, args.baseline)
-    metrics = word_error_rate(data.table("text"), read_table(args.text), [data.speaker(utt) for utt in data.table("text")])
+    metrics = word_error_rate(
+        data.table("text"), read_table(args.text), [data.speaker(utt) for utt in data.table("text")]
+    )
     metrics |= {"data": str(args.data), "recogniser": f"Whisper {args.model}, beam {args.beam_size}"}
     write_metrics(args.out, "asr", args.system or claim.system, args.data.resolve().name, metrics)
     print(f"{args.out}: WER {100 * metrics['wer']:.1f} % of {metrics['num_words']} words")

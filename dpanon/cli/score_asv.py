@@ -19,7 +19,9 @@ from dpanon.evaluate.metrics import write_metrics
 
 def parse_args(argv=None):
     parser = ArgumentParser(description=__doc__)
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override <asv-dir>/config.yaml")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="override <asv-dir>/config.yaml"
+    )
     parser.add_argument("--baseline", type=boolean, default=False, help="the trials are clear speech (default: false)")
     parser.add_argument("--condition", choices=(*CONDITIONS, "auto"), default="auto", help="default: by privacy.json")
     parser.add_argument("--system", default="", help="name in the tables (default: that in privacy.json)")

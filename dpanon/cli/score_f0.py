@@ -13,7 +13,9 @@ from dpanon.features.f0 import METHODS, extract_f0
 
 def parse_args(argv=None):
     parser = ArgumentParser(description=__doc__)
-    parser.add_argument("--baseline", type=boolean, default=False, help="the second set promises nothing (default: false)")
+    parser.add_argument(
+        "--baseline", type=boolean, default=False, help="the second set promises nothing (default: false)"
+    )
     parser.add_argument("--method", choices=METHODS, default="swift", help="of both sets (default: swift)")
     parser.add_argument("--system", default="", help="name in the tables (default: that in privacy.json)")
     parser.add_argument("original", type=Path, metavar="original-dir")

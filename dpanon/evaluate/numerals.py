@@ -1,4 +1,4 @@
-"""Figures in a transcript -> words, the way American readers say them. Whisper writes figures, references hold words."""
+"""Figures in a transcript -> words, as American readers say them. Whisper writes figures, references hold words."""
 
 import re
 

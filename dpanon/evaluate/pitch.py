@@ -53,7 +53,7 @@ def mean_f0_correlation(
         difference = len(released[utt]) - len(original[utt])
         if abs(difference) > MAX_DIFFERENCE:
             raise EvaluationError(
-                f"{utt}: the released recording is {abs(difference) * 10} ms {'longer' if difference > 0 else 'shorter'} "
+                f"{utt}: the released recording is longer by {difference * 10} ms "
                 "than the original; f0 correlation needs recordings of the same timing"
             )
         values.append(f0_correlation(original[utt], released[utt]))

@@ -1,0 +1,169 @@
+"""results/*.json -> RESULTS.md and the table on the terminal. Both are functions of the JSON alone."""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from dpanon.evaluate import EvaluationError
+from dpanon.evaluate.claims import NO_CLAIM, VACUOUS
+
+HEADER = (
+    "system",
+    "eps/frame",
+    "eps/utt (median)",
+    "EER % oo [95 %]",
+    "EER % oa [95 %]",
+    "EER % aa [95 %]",
+    "EER floor %",
+    "linkability",
+    "WER % [95 %]",
+    "f0 corr",
+    "DNSMOS",
+)
+NOTES = (
+    "EER of the strongest attacker found; oo: original speech, oa: enrolled with original and tested on anonymized "
+    "speech, aa: both anonymized and the back-end trained on anonymized speech. Intervals: bootstrap over speakers. "
+    "The floor holds for every attacker, the measured EER is that of a few; a floor below 1 % is called vacuous. "
+    "Linkability D_sys is of the last condition in the row; it is biased upwards for few trials."
+)
+_ABSENT = "-"
+
+
+def read_results(folder: Path) -> list[dict]:
+    """Every results/*.json, in the order of the tables: original, no claim, then the weaker claims first."""
+    results = []
+    for file in sorted(folder.glob("*.json")):
+        try:
+            result = json.loads(file.read_text(encoding="utf-8"))
+            _order(result)
+        except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
+            raise EvaluationError(f"{file}: not a result of steps/report.sh ({error!r})") from error
+        results.append(result)
+    return sorted(results, key=_order)
+
+
+def table_rows(results: Iterable[dict]) -> list[tuple[str, ...]]:
+    """One row of text per system and set, as HEADER names them."""
+    out = []
+    for result in results:
+        for row in result["rows"]:
+            name = result["system"] + (f", {row['set']}" if len(result["rows"]) > 1 else "")
+            asv = row.get("asv", {})
+            last: dict = next((asv[condition] for condition in ("aa", "oa", "oo") if condition in asv), {})
+            out.append(
+                (
+                    name + (f" ({NO_CLAIM})" if row.get("epsilon_utterance") is None else ""),
+                    number(row.get("epsilon_frame"), "g"),
+                    number(row.get("epsilon_utterance"), ".4g"),
+                    *(_with_interval(asv.get(condition, {}), "eer") for condition in ("oo", "oa", "aa")),
+                    _floor(row.get("eer_floor")),
+                    number(last.get("linkability"), ".2f"),
+                    _with_interval(row.get("asr", {}), "wer"),
+                    number(row.get("f0", {}).get("f0_correlation"), ".2f"),
+                    number(row.get("quality", {}).get("dnsmos_ovrl"), ".2f"),
+                )
+            )
+    return out
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines) + "\n"
+
+
+def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Aligned columns for a terminal; columns that no row fills are left out."""
+    used = [i for i in range(len(header)) if not rows or any(row[i] != _ABSENT for row in rows)]
+    lines = [[line[i] for i in used] for line in (header, *rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(used))]
+    lines.insert(1, ["-" * width for width in widths])
+    return "\n".join("  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines) + "\n"
+
+
+def results_markdown(results: Sequence[dict], title: str) -> str:
+    """All of RESULTS.md: a table, then what was run for each system and every attacker's figures."""
+    parts = [
+        f"# Results: {title}\n",
+        "Generated from `results/*.json` by `steps/report.sh`; edits are overwritten.\n",
+        markdown_table(HEADER, table_rows(results)),
+        NOTES + "\n",
+    ]
+    for result in results:
+        parts.append(f"## {result['system']} - {result.get('status', 'smoke')}\n")
+        command = result.get("provenance", {}).get("command")
+        if command:
+            parts.append(f"    {command}\n")
+        parts.append(provenance_line(result) + "\n")
+        claim = result.get("claim") or {}
+        lines = [f"{key.capitalize()}: {value.rstrip('.')}." for key, value in claim.items() if key != "sentence"]
+        if claim.get("sentence"):
+            lines.insert(0, claim["sentence"])
+        parts.append("\n".join(lines) + "\n" if lines else f"This system makes {NO_CLAIM}.\n")
+        if result.get("attackers"):
+            parts.append(attackers_table(result))
+    return "\n".join(parts)
+
+
+def attackers_table(result: dict) -> str:
+    """Every attacker, not only the strongest."""
+    header = ("set", "condition", "attacker", "EER % [95 %]", "linkability", "targets", "nontargets")
+    rows = [
+        (
+            str(a["set"]),
+            a["condition"],
+            a["attacker"],
+            _with_interval(a, "eer"),
+            number(a.get("linkability"), ".2f"),
+            str(a.get("num_targets", _ABSENT)),
+            str(a.get("num_nontargets", _ABSENT)),
+        )
+        for a in result["attackers"]
+    ]
+    return markdown_table(header, rows)
+
+
+def provenance_line(result: dict) -> str:
+    made = result.get("provenance", {})
+    parts = [f"dpanon {made.get('version', '?')}, commit {made.get('commit', 'unknown')}"]
+    parts.append(
+        f"{made.get('hardware', 'unknown hardware')}"
+        + (f", {duration(made['seconds'])}" if made.get("seconds") else "")
+    )
+    recogniser = next((row["asr"].get("recogniser") for row in result["rows"] if row.get("asr")), None)
+    if recogniser:
+        parts.append(f"WER by {recogniser}")
+    return "; ".join(parts) + f"; results/{result['system']}.json"
+
+
+def number(value: float | None, form: str) -> str:
+    return _ABSENT if value is None else format(value, form)
+
+
+def duration(seconds: int) -> str:
+    """>>> duration(45), duration(3725)
+    ('45 s', '1 h 2 min')
+    """
+    if seconds < 60:
+        return f"{seconds} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
+
+
+def _with_interval(values: dict, key: str) -> str:
+    if values.get(key) is None:
+        return _ABSENT
+    text = f"{100 * values[key]:.1f}"
+    low, high = values.get(f"{key}_low"), values.get(f"{key}_high")
+    return text if low is None or high is None else f"{text} [{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def _floor(floor: float | None) -> str:
+    if floor is None:
+        return _ABSENT
+    return f"{100 * floor:.1f}" if floor >= VACUOUS else "vacuous"
+
+
+def _order(result: dict) -> tuple:
+    epsilons = [row.get("epsilon_utterance") for row in result["rows"]]
+    claimed = [value for value in epsilons if value is not None]
+    return (result["system"] != "original", bool(claimed), -max(claimed, default=0.0), result["system"])
