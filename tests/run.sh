@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# Set-up, then every check: lint, unit, privacy, layout, shell and recipe tests.
+#
+# Usage: tests/run.sh [--fast true] [--only NAME]
+#
+# All parts run, whatever fails before them; exit 1 if one did. Names for --only: shell-lint ruff types unit
+# privacy layout shell recipes.
+
+set -euo pipefail
+
+fast=false # leave out tests marked slow
+only=      # one part, by its name
+setup=true # false: trust that everything is installed in the python at hand
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+. "$root/utils/parse_options.sh"
+if [ $# -gt 0 ]; then
+  _misuse "unexpected argument '$1'"
+fi
+cd "$root"
+
+if [ "$setup" = true ]; then
+  tools/setup.sh --for tests
+  export PATH="${DPANON_VENV:-$root/.venv}/bin:$PATH"
+fi
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$(nproc)} MPLBACKEND=Agg PYTHONDONTWRITEBYTECODE=1
+marks=()
+if [ "$fast" = true ]; then
+  marks=(-m "not slow")
+fi
+names=()
+results=()
+failed=0
+passed=0
+
+part() { # name, command ...
+  local name=$1 began=$SECONDS status=0 verdict
+  shift
+  names+=("$name")
+  if [ -n "$only" ] && [ "$only" != "$name" ]; then
+    return
+  fi
+  printf '\n== %s\n' "$name"
+  "$@" || status=$?
+  if [ "$status" -eq 0 ]; then
+    verdict=passed
+    passed=$((passed + 1))
+  else
+    verdict="FAILED (exit code $status)"
+    failed=$((failed + 1))
+  fi
+  results+=("$(printf '%-12s %-22s %4d s' "$name" "$verdict" $((SECONDS - began)))")
+}
+
+shell_lint() {
+  local files status=0
+  mapfile -t files < <(tools/shell_files.sh)
+  shellcheck "${files[@]}" || status=1
+  shfmt -i 2 -ci -d "${files[@]}" || status=1
+  echo "${#files[@]} shell scripts"
+  return "$status"
+}
+
+ruff_lint() {
+  local status=0
+  ruff check . || status=1
+  ruff format --check . || status=1
+  return "$status"
+}
+
+tests_of() { # path: pytest on it; no test at all is a failure
+  python -m pytest -q --durations=5 ${marks[@]+"${marks[@]}"} "$1"
+}
+
+shell_tests() {
+  bats tests/shell
+}
+
+part shell-lint shell_lint
+part ruff ruff_lint
+part types mypy
+part unit tests_of tests/unit
+part privacy tests_of tests/privacy
+part layout tests_of tests/test_layout.py
+part shell shell_tests
+part recipes tests_of tests/test_recipes.py
+
+if [ -n "$only" ] && [ ${#results[@]} -eq 0 ]; then
+  _misuse "--only $only is not one of: ${names[*]}"
+fi
+printf '\n== summary\n'
+printf '%s\n' "${results[@]}" "" "parts: $passed passed, $failed failed"
+[ "$failed" -eq 0 ]
