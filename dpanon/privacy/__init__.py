@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpanon.privacy import accounting, capacity, clip, floors, sampling
+    from dpanon.privacy import accounting, audit, capacity, clip, floors, sampling
     from dpanon.privacy.errors import PrivacyError
     from dpanon.privacy.guarantee import Guarantee
     from dpanon.privacy.layers import ReleaseNoise, TrainNoise, require_eval
@@ -29,6 +29,7 @@ __all__ = [
     "SystemNoise",
     "TrainNoise",
     "accounting",
+    "audit",
     "capacity",
     "clip",
     "floors",

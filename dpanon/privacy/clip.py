@@ -9,6 +9,7 @@ Each set has its diameter beside it, the reason, and the pair of points that rea
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -18,6 +19,7 @@ from dpanon.privacy.errors import PrivacyError
 SHRINK = 2.0**-40  # relative; far above the rounding of a float64 norm, far below anything audible
 TINY = 2.0**-100  # rows of a smaller norm are scaled as if they had this one, so zero stays zero
 HUGE = 2.0**400  # beyond it squares and sums could overflow
+BLOCK = 1 << 13  # entries projected at a time: they stay in the cache
 
 
 def sanitise(x: np.ndarray) -> np.ndarray:
@@ -29,22 +31,17 @@ def sanitise(x: np.ndarray) -> np.ndarray:
 
 def l1_sphere(x: np.ndarray, radius: float = 1.0) -> np.ndarray:
     """Scale every row (last axis) to L1 norm ``radius``; a zero row stays zero. (..., M) -> (..., M)"""
-    x, norm = _with_norm(x, _l1)
-    return _certified(x * (_aim(x, radius) / np.maximum(norm, TINY)), _l1, radius)
+    return _project(x, _l1, radius, TINY)
 
 
 def l1_ball(x: np.ndarray, radius: float = 1.0) -> np.ndarray:
     """Shrink rows (last axis) whose L1 norm exceeds ``radius``. (..., M) -> (..., M)"""
-    x, norm = _with_norm(x, _l1)
-    aim = _aim(x, radius)
-    return _certified(x * (aim / np.maximum(norm, aim)), _l1, radius)
+    return _project(x, _l1, radius)
 
 
 def l2_ball(x: np.ndarray, radius: float = 1.0) -> np.ndarray:
     """Shrink rows (last axis) whose L2 norm exceeds ``radius``. (..., M) -> (..., M)"""
-    x, norm = _with_norm(x, _l2)
-    aim = _aim(x, radius)
-    return _certified(x * (aim / np.maximum(norm, aim)), _l2, radius)
+    return _project(x, _l2, radius)
 
 
 def unit_box(x: np.ndarray) -> np.ndarray:
@@ -134,12 +131,17 @@ def exact_squared_l2_norm(row: np.ndarray) -> Fraction:
     return sum((Fraction(float(v)) ** 2 for v in np.ravel(row)), Fraction(0))
 
 
+Norm = Callable[[np.ndarray], np.ndarray]
+
+
 def _l1(x: np.ndarray) -> np.ndarray:
-    return np.abs(x).sum(axis=-1, keepdims=True)
+    with np.errstate(over="ignore"):
+        return np.abs(x).sum(axis=-1, keepdims=True)
 
 
 def _l2(x: np.ndarray) -> np.ndarray:
-    return np.sqrt(np.einsum("...i,...i->...", x, x))[..., None]
+    with np.errstate(over="ignore"):
+        return np.sqrt(np.einsum("...i,...i->...", x, x))[..., None]
 
 
 def _slack(x: np.ndarray) -> float:
@@ -147,19 +149,26 @@ def _slack(x: np.ndarray) -> float:
     return (x.shape[-1] + 2) * 2.0**-52
 
 
-def _aim(x: np.ndarray, radius: float) -> float:
-    return radius * (1.0 - max(SHRINK, 4.0 * _slack(x)))
+def _project(x: np.ndarray, norm: Norm, radius: float, least: float | None = None) -> np.ndarray:
+    """Divide every row by max(norm, ``least``), times the radius; by default no row is made larger."""
+    x = np.ascontiguousarray(x, dtype=np.float64)
+    aim = radius * (1.0 - max(SHRINK, 4.0 * _slack(x)))
+    least = aim if least is None else least
+    rows = x.reshape(-1, x.shape[-1])
+    out = np.empty_like(rows)
+    block = max(1, BLOCK // rows.shape[1])
+    for start in range(0, len(rows), block):
+        out[start : start + block] = _project_block(rows[start : start + block], norm, radius, aim, least)
+    return out.reshape(x.shape)
 
 
-def _with_norm(x: np.ndarray, norm) -> tuple[np.ndarray, np.ndarray]:
-    x = sanitise(x)
-    largest = np.abs(x).max(axis=-1, keepdims=True)
-    if largest.max() > HUGE:  # such a row keeps its direction: its largest entry is brought to HUGE first
-        x = np.where(largest > HUGE, x / np.maximum(largest, HUGE) * HUGE, x)
-    return x, norm(x)
-
-
-def _certified(x: np.ndarray, norm, radius: float) -> np.ndarray:
-    """Rows whose true norm is provably <= radius; any other becomes zero instead of raising."""
-    inside = norm(x) * (1.0 + _slack(x)) <= radius
-    return x if inside.all() else np.where(inside, x, 0.0)
+def _project_block(x: np.ndarray, norm: Norm, radius: float, aim: float, least: float) -> np.ndarray:
+    size = norm(x)
+    if not (size <= HUGE).all():  # NaN, infinite or enormous entries somewhere
+        x = sanitise(x)
+        largest = np.abs(x).max(axis=-1, keepdims=True)
+        x = np.where(largest > HUGE, x / np.maximum(largest, HUGE) * HUGE, x)  # keeps the direction
+        size = norm(x)
+    x = x * (aim / np.maximum(size, least))
+    inside = norm(x) * (1.0 + _slack(x)) <= radius  # the certificate: true norm <= radius, proved
+    return x if inside.all() else np.where(inside, x, 0.0)  # never raises: that would depend on the data

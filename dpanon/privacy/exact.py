@@ -60,20 +60,41 @@ def gaussian_cells(
         turn = (turn << 64) | more_bits()
 
 
+def log_(x: np.ndarray) -> None:
+    """ln in place. torch's vector functions are twice numpy's speed, and as exact (``check_libm``)."""
+    import torch
+
+    torch.from_numpy(x).log_()
+
+
+def cos_(x: np.ndarray) -> None:
+    import torch
+
+    torch.from_numpy(x).cos_()
+
+
+def sin_(x: np.ndarray) -> None:
+    import torch
+
+    torch.from_numpy(x).sin_()
+
+
 @functools.cache
-def check_libm(num: int = 400) -> None:
-    """The filter trusts log, sin and cos of numpy to a few units in the last place: compare them once."""
+def check_libm(num: int = 199) -> None:
+    """The filter trusts log, sin and cos to a few units in the last place: compare them once with mpmath."""
     u = (np.arange(num) + 0.5) / num
-    u = np.concatenate([u, u**9])
-    angles = np.pi * (2 * u - 1)
-    for name, points, reference in (
-        ("log", u, libmp.mpf_log),
-        ("cos", angles, libmp.mpf_cos),
-        ("sin", angles, libmp.mpf_sin),
+    u = np.concatenate([u, u**9, 1.0 - u**30 / 8])
+    for name, function, points, reference in (
+        ("log", log_, u, libmp.mpf_log),
+        ("cos", cos_, np.pi * (2 * u - 1), libmp.mpf_cos),
+        ("sin", sin_, np.pi * (2 * u - 1), libmp.mpf_sin),
     ):
         truth = np.array([libmp.to_float(reference(libmp.from_float(float(p)), 80)) for p in points])
-        if np.abs(getattr(np, name)(points) - truth).max() > 2.0**-50 * max(1.0, np.abs(truth).max()):
-            raise PrivacyError(f"numpy's {name} is not accurate on this machine: no noise can be drawn safely")
+        values = points.copy()
+        function(values)
+        allowed = 2.0**-50 * np.maximum(np.abs(truth), 2.0**-2 if name != "log" else 0.0)
+        if (np.abs(values - truth) > allowed).any():
+            raise PrivacyError(f"{name} is not accurate on this machine: no noise can be drawn safely")
 
 
 UNITS = 80  # fraction bits of a cell position held as an integer

@@ -15,8 +15,10 @@ from typing import Any
 from dpanon.privacy import floors
 from dpanon.privacy.checks import count, positive, probability
 from dpanon.privacy.errors import PrivacyError
-from dpanon.privacy.sampling import EXACT, INSECURE, KEYED
 
+EXACT = "exact"  # rounded ideal noise, AES-256-CTR keyed by the operating system
+KEYED = "keyed"  # the same sampler under a known key: repeatable, so it protects nothing
+INSECURE = "INSECURE"  # torch floating point noise
 UNITS = ("frame", "utterance", "speaker")  # from small to large
 FAMILIES = ("pure", "laplace", "gaussian", "approx")
 SAMPLERS = (EXACT, KEYED, INSECURE)  # from best to worst
@@ -277,10 +279,9 @@ class Guarantee:
         values = wording.checked_record(record, [field.name for field in fields(cls)])
         values["parts"] = tuple(Part(**part) for part in values["parts"])
         guarantee = cls(**values)
-        if (record["kind"], record["params"]) != (guarantee.kind, guarantee.params):
-            raise PrivacyError(
-                f"guarantee says {record['kind']!r} {record['params']}, its parts give {guarantee.kind!r} {guarantee.params}"
-            )
+        said, found = (record["kind"], record["params"]), (guarantee.kind, guarantee.params)
+        if said != found:
+            raise PrivacyError(f"a guarantee that says {said} has parts that give {found}")
         return guarantee
 
     def _basic_epsilon(self) -> float:

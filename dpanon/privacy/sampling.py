@@ -27,12 +27,9 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from dpanon.privacy import exact
 from dpanon.privacy.errors import PrivacyError
+from dpanon.privacy.guarantee import EXACT, INSECURE, KEYED
 
-EXACT = "exact"  # rounded ideal noise, AES-256-CTR keyed by the operating system
-KEYED = "keyed"  # the same sampler under a known key: repeatable, so it protects nothing
-INSECURE = "INSECURE"  # torch floating point noise
-
-CHUNK = 1 << 13  # elements worked on at a time: all buffers stay in the cache
+CHUNK = 1 << 14  # elements worked on at a time: all buffers stay in the cache
 SIGN = np.uint64(1 << 63)
 MAGNITUDE = np.uint64((1 << 63) - 1)
 
@@ -111,11 +108,15 @@ class Keystream:
             raise PrivacyError(f"a key has 32 bytes, got {len(key)}")
         self._words = _counter_mode(key, stream=0)
         self._extra = _counter_mode(key, stream=1)
+        self._zeros = b""
+        self._buffer = bytearray()
 
     def words(self, num: int) -> np.ndarray:
-        buffer = bytearray(8 * num + 16)
-        self._words.update_into(bytes(8 * num), buffer)
-        return np.frombuffer(buffer, dtype="<u8", count=num)
+        """The next ``num`` words; the array is overwritten by the next call."""
+        if len(self._zeros) != 8 * num:
+            self._zeros, self._buffer = bytes(8 * num), bytearray(8 * num + 16)
+        self._words.update_into(self._zeros, self._buffer)
+        return np.frombuffer(self._buffer, dtype="<u8", count=num)
 
     def more_bits(self) -> int:
         return int.from_bytes(self._extra.update(bytes(8)), "little")
@@ -130,32 +131,35 @@ def add_laplace(x: np.ndarray, scale: float, bound: float, stream: Keystream) ->
     least = ratio * 2.0**24  # below, the interval of U is too wide for the filter
     flat = np.ascontiguousarray(x, dtype=np.float64).ravel()
     y = np.empty_like(flat)
+    buffers = np.empty((2, min(CHUNK, flat.size)))
     for start in range(0, flat.size, CHUNK):
         part = flat[start : start + CHUNK]
         n = y[start : start + CHUNK]
+        s, centre = buffers[:, : part.size]
         words = stream.words(part.size)
         sign = words & SIGN
         np.bitwise_and(words, MAGNITUDE, out=words)
-        s = words.view(np.int64).astype(np.float64)
+        np.copyto(s, words.view(np.int64), casting="same_kind")
         s += 0.5
         lowest = s.min()
         s *= 2.0**-63
-        np.log(s, out=s)  # ln U <= 0
-        s.view(np.uint64)[:] ^= sign
+        exact.log_(s)  # ln U <= 0
+        s_bits = s.view(np.uint64)
+        s_bits ^= sign
         s *= ratio
-        centre = part * unit
+        np.multiply(part, unit, out=centre)
+        centre += 0.5
         s += centre
-        s += 0.5
         np.floor(s, out=n)
         s -= n
         s -= 0.5
         np.abs(s, out=s)  # distance from the middle of a cell, whose border is at 0.5
         if lowest < least or s.max() >= limit:
-            undecided = (s >= limit) | (words.view(np.int64) < least)
-            for i in np.flatnonzero(undecided):
-                n[i] = exact.laplace_cell(part[i], bool(sign[i]), int(words[i]), scale, bits, stream.more_bits)
-    y *= 1.0 / unit
-    y += 0.0  # no -0.0
+            k = words.view(np.int64)
+            for i in np.flatnonzero((s >= limit) | (k < least)):
+                n[i] = exact.laplace_cell(float(part[i]), bool(sign[i]), int(k[i]), scale, bits, stream.more_bits)
+        n *= 1.0 / unit
+        n += 0.0  # no -0.0
     return y.reshape(x.shape)
 
 
@@ -168,42 +172,50 @@ def add_gaussian(x: np.ndarray, sigma: float, bound: float, stream: Keystream) -
     least, most = ratio * 2.0**24, 2.0**63 * (1.0 - 2.0**-20)  # beyond ``most`` the root loses digits
     flat = np.ascontiguousarray(x, dtype=np.float64).ravel()
     half = (flat.size + 1) // 2
-    y = np.empty((2, half))
-    pairs = np.zeros((2, half))
-    pairs.ravel()[: flat.size] = flat  # element i and i + half share a pair of words
-    for start in range(0, half, CHUNK):
-        part, n = pairs[:, start : start + CHUNK], y[:, start : start + CHUNK]
-        num = part.shape[1]
-        words = stream.words(2 * num)
-        magnitude = words[:num] & MAGNITUDE
-        u = magnitude.view(np.int64).astype(np.float64)
+    y = np.zeros((2, half))  # element i and i + half share a pair of words
+    y.ravel()[: flat.size] = flat
+    step = CHUNK // 2
+    buffers = np.empty((4, min(step, half)))
+    for start in range(0, half, step):
+        n = y[:, start : start + step]  # holds x, then the cell, then the value
+        num = n.shape[1]
+        u, s, centre = buffers[0, :num], buffers[1:3, :num], buffers[3, :num]
+        words = stream.words(2 * num).view(np.int64)
+        magnitude, turn = words[:num], words[num:]
+        magnitude &= np.int64(MAGNITUDE)
+        np.copyto(u, magnitude, casting="same_kind")
         u += 0.5
         lowest, highest = u.min(), u.max()
         u *= 2.0**-63
-        np.log(u, out=u)
+        exact.log_(u)
         u *= -2.0
         np.sqrt(u, out=u)
         u *= ratio
-        turn = words[num:].view(np.int64)
-        angle = turn.astype(np.float64)
-        angle *= math.pi * 2.0**-63
-        s = np.empty((2, num))
-        np.cos(angle, out=s[0])
-        np.sin(angle, out=s[1])
-        s *= u
-        s += part * unit
-        s += 0.5
-        np.floor(s, out=n)
-        s -= n
-        s -= 0.5
-        np.abs(s, out=s)
-        if lowest < least or highest > most or s.max() >= limit:
-            k = magnitude.view(np.int64)
-            undecided = (s >= limit).any(axis=0) | (k < least) | (k > most)
-            for i in np.flatnonzero(undecided):  # both of a pair: they share the bits drawn to decide
-                n[:, i] = exact.gaussian_cells(part[:, i], int(k[i]), int(turn[i]), sigma, bits, stream.more_bits)
-    y *= 1.0 / unit
-    y += 0.0
+        np.copyto(s[0], turn, casting="same_kind")
+        s[0] *= math.pi * 2.0**-63
+        s[1] = s[0]
+        exact.cos_(s[0])
+        exact.sin_(s[1])
+        undecided = np.zeros(num, dtype=bool)
+        for row, cells in zip(s, n, strict=True):
+            row *= u
+            np.multiply(cells, unit, out=centre)
+            centre += 0.5
+            row += centre
+            np.floor(row, out=centre)
+            row -= centre
+            row -= 0.5
+            np.abs(row, out=row)
+            if row.max() >= limit:
+                undecided |= row >= limit
+            row[:] = centre
+        if lowest < least or highest > most:
+            undecided |= (magnitude < least) | (magnitude > most)
+        for i in np.flatnonzero(undecided):  # both of a pair: they share the bits drawn to decide
+            pair = (float(n[0, i]), float(n[1, i]))
+            s[:, i] = exact.gaussian_cells(pair, int(magnitude[i]), int(turn[i]), sigma, bits, stream.more_bits)
+        np.multiply(s, 1.0 / unit, out=n)
+        n += 0.0
     return y.ravel()[: flat.size].reshape(x.shape)
 
 

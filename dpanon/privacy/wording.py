@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from dpanon.privacy.errors import PrivacyError
 from dpanon.privacy.floors import VACUOUS
-from dpanon.privacy.sampling import EXACT, INSECURE
 
 if TYPE_CHECKING:
     from dpanon.privacy.guarantee import Guarantee
@@ -34,8 +33,8 @@ def sentence(guarantee: Guarantee, delta: float) -> str:
         f"Not covered: further releases ({_growth(guarantee)}){uncovered}; membership of training speakers.",
         f"Sampler: {SAMPLER_WORDS[guarantee.sampler]}.",
     ]
-    if guarantee.sampler != EXACT:
-        lines.insert(0, "INSECURE." if guarantee.sampler == INSECURE else "NOT RELEASABLE.")
+    if not guarantee.releasable:
+        lines.insert(0, "INSECURE." if guarantee.sampler == "INSECURE" else "NOT RELEASABLE.")
     return " ".join(lines)
 
 

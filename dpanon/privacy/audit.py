@@ -1,0 +1,154 @@
+"""Checks that a mechanism keeps its promise: white-box on the residual noise, black-box on events.
+
+Every check has its false-alarm rate as an argument and says what it found; the suite's rates are
+set so that an honest mechanism fails a run less than once in a million.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special, stats
+
+from dpanon.privacy.checks import count, positive, probability
+from dpanon.privacy.errors import PrivacyError
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The outcome of one check: ``broken`` is True when the claim is refuted at the given level."""
+
+    check: str
+    broken: bool
+    measured: float
+    limit: float
+
+    def __str__(self) -> str:
+        return f"{self.check}: {'BROKEN' if self.broken else 'ok'} ({self.measured:.6g}, limit {self.limit:.6g})"
+
+
+def laplace_scale(residual: np.ndarray, scale: float, false_alarm: float = 1e-9) -> Finding:
+    """Too little Laplace noise? ``2 sum|n| / b`` is chi-squared with two degrees per entry."""
+    size = _size(residual)
+    limit = stats.chi2.ppf(false_alarm, 2 * size) / (2 * size)
+    measured = float(np.abs(residual).mean()) / positive("scale", scale)
+    return Finding("Laplace scale", measured < limit, measured, float(limit))
+
+
+def gaussian_scale(residual: np.ndarray, sigma: float, false_alarm: float = 1e-9) -> Finding:
+    """Too little Gaussian noise? ``sum n^2 / sigma^2`` is chi-squared with one degree per entry."""
+    size = _size(residual)
+    limit = stats.chi2.ppf(false_alarm, size) / size
+    measured = float(np.square(residual).mean()) / positive("sigma", sigma) ** 2
+    return Finding("Gaussian scale", measured < limit, measured, float(limit))
+
+
+def shape(residual: np.ndarray, scale: float, family: str = "laplace", false_alarm: float = 1e-9) -> Finding:
+    """Is the noise of the claimed law, too much of it included? Kolmogorov and Smirnov's distance."""
+    x = np.sort(np.ravel(residual)) / positive("scale", scale)
+    if family == "laplace":
+        cdf = np.where(x < 0, 0.5 * np.exp(-np.abs(x)), 1.0 - 0.5 * np.exp(-np.abs(x)))
+    else:
+        cdf = special.ndtr(x)
+    steps = np.arange(x.size + 1) / _size(x)
+    measured = float(max((steps[1:] - cdf).max(), (cdf - steps[:-1]).max()))
+    limit = math.sqrt(-0.5 * math.log(false_alarm / 2.0) / x.size)  # Massart's bound: holds for every size
+    return Finding(f"{family} shape", measured > limit, measured, limit)
+
+
+def grid(values: np.ndarray, bits: int) -> Finding:
+    """Every output is finite, a multiple of 2^-bits and not -0.0: floating-point noise is not."""
+    x = np.ravel(values).astype(np.float64)
+    steps = x * 2.0**bits
+    off = ~np.isfinite(x) | (steps != np.round(steps)) | ((x == 0) & np.signbit(x))
+    return Finding(f"grid 2^-{bits}", bool(off.any()), float(off.mean()), 0.0)
+
+
+def repeats(first: np.ndarray, second: np.ndarray, false_alarm: float = 1e-9) -> Finding:
+    """Is the noise of two releases related? Equal entries and correlation of the residuals."""
+    a, b = np.ravel(first).astype(np.float64), np.ravel(second).astype(np.float64)
+    equal = float((a == b).mean())
+    a, b = a - a.mean(), b - b.mean()
+    energy = math.sqrt(float(a @ a) * float(b @ b))
+    correlation = abs(float(a @ b)) / energy if energy else 1.0
+    limit = math.sqrt(2.0 * math.log(2.0 / false_alarm) / a.size)
+    return Finding("repeated noise", correlation > limit or equal > 0.5, max(correlation, equal), limit)
+
+
+def lag_correlation(residual: np.ndarray, false_alarm: float = 1e-9, lags: int = 8) -> Finding:
+    """Is noise shared between neighbouring rows or columns of (T, M)? Largest correlation at small lags."""
+    x = residual - residual.mean()
+    variance = float((x * x).mean())
+    if variance == 0.0:
+        return Finding("lag correlation", True, 1.0, 0.0)
+    worst, limit = 0.0, math.sqrt(2.0 * math.log(4.0 * lags / false_alarm) / max(1, x.size // 2))
+    for axis in (0, 1):
+        for lag in range(1, min(lags, x.shape[axis] // 2) + 1):
+            a, b = (x[lag:], x[:-lag]) if axis == 0 else (x[:, lag:], x[:, :-lag])
+            worst = max(worst, abs(float((a * b).mean())) / variance)
+    return Finding("lag correlation", worst > limit, worst, limit)
+
+
+def event(hits_high: int, hits_low: int, num: int, epsilon: float, false_alarm: float = 1e-6) -> Finding:
+    """Is an event more often seen from one input than ``e^epsilon`` times that from the other?
+
+    ``num`` releases of each input; Clopper-Pearson bounds on both rates share the false-alarm rate.
+    """
+    num, half = count("num", num), probability("false_alarm", false_alarm) / 2.0
+    low = stats.beta.ppf(half, hits_high, num - hits_high + 1) if hits_high else 0.0
+    high = stats.beta.ppf(1.0 - half, hits_low + 1, num - hits_low) if hits_low < num else 1.0
+    bound = math.log(low / high) if low > 0.0 else -math.inf
+    return Finding("event", bound > epsilon, bound, epsilon)
+
+
+def event_audit(
+    release: Callable[[np.ndarray], np.ndarray],
+    high: np.ndarray,
+    low: np.ndarray,
+    is_event: Callable[[np.ndarray], np.ndarray],
+    epsilon: float,
+    false_alarm: float = 1e-6,
+) -> Finding:
+    """``event`` on the rows of two batches that repeat a pair of worst-case inputs."""
+    if len(high) != len(low):
+        raise PrivacyError(f"both batches need the same number of rows, got {len(high)} and {len(low)}")
+    hits = [int(np.count_nonzero(is_event(release(x)))) for x in (high, low)]
+    return event(hits[0], hits[1], len(high), epsilon, false_alarm)
+
+
+def one_run(correct: int, guesses: int, false_alarm: float = 1e-6) -> float:
+    """Lower bound of pure epsilon from ``correct`` of ``guesses`` coin flips of one run guessed right."""
+    low, high = 0.0, 60.0
+    for _ in range(100):
+        middle = (low + high) / 2.0
+        refuted = stats.binom.sf(correct - 1, guesses, 1.0 / (1.0 + math.exp(-middle))) < false_alarm
+        low, high = (middle, high) if refuted else (low, middle)
+    return low
+
+
+def eer_upper(misses: int, targets: int, alarms: int, nontargets: int, false_alarm: float = 0.01) -> float:
+    """Upper confidence limit of an equal error rate, from both error counts at its threshold."""
+    half = probability("false_alarm", false_alarm) / 2.0
+    limits = (_upper(misses, targets, half), _upper(alarms, nontargets, half))
+    return max(limits)
+
+
+def eer_check(
+    misses: int, targets: int, alarms: int, nontargets: int, floor: float, false_alarm: float = 0.01
+) -> Finding:
+    """Is a measured equal error rate under its floor? Then the claim does not hold end to end."""
+    upper = eer_upper(misses, targets, alarms, nontargets, false_alarm)
+    return Finding("EER floor", upper < floor, upper, floor)
+
+
+def _upper(hits: int, num: int, alpha: float) -> float:
+    return float(stats.beta.ppf(1.0 - alpha, hits + 1, num - hits)) if hits < num else 1.0
+
+
+def _size(x: np.ndarray) -> int:
+    if x.size == 0:
+        raise PrivacyError("nothing to audit: no residuals")
+    return int(x.size)
