@@ -1,0 +1,32 @@
+"""Train the bottleneck extractor: <data-dir> with its feature tables -> <out-dir>. Called by steps/train_bn.sh."""
+
+import json
+from pathlib import Path
+
+import torch
+
+from dpanon.cli import ArgumentParser, run
+from dpanon.config import load_config, parse_set, save_config
+from dpanon.data.data_dir import DataDir
+from dpanon.train.bottleneck import TrainBottleneckConfig, train_bottleneck
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = ArgumentParser(description=__doc__)
+    parse_set(parser)
+    parser.add_argument("--init", type=Path, help="directory of an earlier run to start from")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("out", type=Path)
+    args = parser.parse_args(argv)
+    torch.set_num_threads(args.threads)
+    config = load_config(TrainBottleneckConfig, args.config, args.set)
+    args.out.mkdir(parents=True, exist_ok=True)
+    save_config(config, args.out / "config.yaml")
+    figures = train_bottleneck(config, DataDir.read(args.data), args.out, args.init)
+    (args.out / "figures.json").write_text(json.dumps(figures, indent=1) + "\n")
+    print(f"{args.out}: {config.loop.steps} steps, phone accuracy {figures['phone_accuracy']:.3f}")
+
+
+if __name__ == "__main__":
+    run(main)

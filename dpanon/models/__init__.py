@@ -1,0 +1,1 @@
+"""Networks: bottleneck extractor, pitch auto-encoder; each with its configuration beside it."""

@@ -1,0 +1,126 @@
+"""Bottleneck (bn) extractor of paper A: TDNN-F on fbank, a 256-dimensional bottleneck whose frames lie
+on the unit l1 sphere, and the network behind the noise that makes content features of it.
+
+    fbank (T, 80) -> encode -> bn (T, 256) -> [noise: dpanon.privacy] -> decode -> content (T/2, 256)
+
+What carries the guarantee is the noised bn; ``decode`` only post-processes it. The paper's extractor
+also took the speaker's i-vector, which nothing protects; this one does not.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+@dataclass(frozen=True)
+class BottleneckConfig:
+    """Sizes of the extractor."""
+
+    num_mel: int = 80
+    bottleneck: int = 256  # M in the paper
+    hidden: int = 256
+    factor: int = 80  # inner dimension of a TDNN-F layer
+    encoder_dilations: tuple[int, ...] = (1, 1, 2, 2)
+    decoder_dilations: tuple[int, ...] = (1, 1, 2, 2, 3)
+    content: int = 256
+
+
+class FactorisedTdnn(nn.Module):
+    """TDNN-F layer (Povey et al. 2018): a context layer through a narrow linear one, with a bypass.
+
+    Shape: ``(N, hidden, T) -> (N, hidden, T)``.
+    """
+
+    def __init__(self, hidden: int, factor: int, dilation: int):
+        super().__init__()
+        self.linear = nn.Conv1d(hidden, factor, 3, dilation=dilation, padding=dilation, bias=False)
+        self.affine = nn.Conv1d(factor, hidden, 3, dilation=dilation, padding=dilation)
+        self.norm = ChannelNorm(hidden)
+        self.context = 2 * dilation
+
+    def forward(self, x: Tensor) -> Tensor:
+        return 0.66 * x + self.norm(functional.relu(self.affine(self.linear(x))))
+
+    @torch.no_grad()
+    def constrain(self) -> None:
+        """One step of the linear layer towards a (scaled) semi-orthogonal matrix, as in Kaldi's training."""
+        weight = self.linear.weight.flatten(1)
+        gram = weight @ weight.T
+        scale = (gram @ gram).trace() / gram.trace()
+        update = (gram / scale - torch.eye(len(gram))) @ weight
+        self.linear.weight -= (0.5 * update).view_as(self.linear.weight)
+
+
+class ChannelNorm(nn.Module):
+    """Layer norm over the channels of one frame: no statistics of other frames, utterances or speakers."""
+
+    def __init__(self, channels: int):
+        super().__init__()
+        self.norm = nn.LayerNorm(channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.norm(x.transpose(1, 2)).transpose(1, 2)  # (N, C, T) -> (N, T, C) -> (N, C, T)
+
+
+class Bottleneck(nn.Module):
+    """The two halves around the noise. Frames are 10 ms, content frames 20 ms."""
+
+    def __init__(self, config: BottleneckConfig):
+        super().__init__()
+        self.config = c = config
+        self.input = nn.Conv1d(c.num_mel, c.hidden, 6, stride=2, padding=2)
+        self.encoder = nn.ModuleList(FactorisedTdnn(c.hidden, c.factor, d) for d in c.encoder_dilations)
+        self.to_bn = nn.Conv1d(c.hidden, 2 * c.bottleneck, 1)
+        self.from_bn = nn.Conv1d(c.bottleneck, c.hidden, 6, stride=2, padding=2)
+        self.gain = nn.Parameter(torch.tensor(1.0))
+        self.from_norm = ChannelNorm(c.hidden)
+        self.decoder = nn.ModuleList(FactorisedTdnn(c.hidden, c.factor, d) for d in c.decoder_dilations)
+        self.to_content = nn.Conv1d(c.hidden, c.content, 1)
+
+    @property
+    def context(self) -> int:
+        """Frames of 10 ms on either side that one content frame depends on."""
+        layers = list(self.encoder) + list(self.decoder)
+        return 2 * sum(layer.context for layer in layers) + 8
+
+    def encode(self, fbank: Tensor, mean: Tensor | None = None) -> Tensor:
+        """fbank (N, T, num_mel) -> bn before noise (N, T, bottleneck), every frame of unit l1 norm.
+
+        ``mean`` (N, 1, num_mel) is that of the whole utterance when ``fbank`` is a part of it.
+        """
+        num = fbank.shape[1]
+        mean = fbank.mean(1, keepdim=True) if mean is None else mean
+        x = ((fbank - mean) / 3.0).transpose(1, 2)  # (N, T, M) -> (N, M, T)
+        x = functional.pad(x, (0, num % 2), mode="replicate") if num % 2 else x
+        x = functional.relu(self.input(x))
+        for layer in self.encoder:
+            x = layer(x)
+        x = self.to_bn(x)  # (N, 2M, T/2): two frames of 10 ms in each column
+        n, _, half = x.shape
+        x = x.view(n, 2, -1, half).permute(0, 3, 1, 2).reshape(n, 2 * half, -1)  # -> (N, T, M)
+        return to_l1_sphere(x[:, :num])
+
+    def decode(self, bn: Tensor) -> Tensor:
+        """bn after noise (N, T, bottleneck) -> content (N, ceil(T/2), content). Post-processing."""
+        return self.to_content(self.hidden(bn)).transpose(1, 2)
+
+    def hidden(self, bn: Tensor) -> Tensor:
+        """(N, T, bottleneck) -> (N, hidden, ceil(T/2))"""
+        num = bn.shape[1]
+        x = to_l1_sphere(bn).transpose(1, 2) * (16.0 * self.gain)  # paper A normalises again after the noise
+        x = functional.pad(x, (0, num % 2))
+        x = self.from_norm(functional.relu(self.from_bn(x)))
+        for layer in self.decoder:
+            x = layer(x)
+        return x
+
+    def constrain(self) -> None:
+        for layer in [*self.encoder, *self.decoder]:
+            layer.constrain()
+
+
+def to_l1_sphere(x: Tensor) -> Tensor:
+    """Scale the last axis to unit l1 norm; a zero vector stays zero. (..., M) -> (..., M)"""
+    return x / x.abs().sum(-1, keepdim=True).clamp_min(1e-8)

@@ -1,0 +1,194 @@
+"""Training of the bottleneck extractor: the noise inside, three teachers outside.
+
+Behind the noise, small heads (thrown away afterwards) have to recover, from content alone,
+the encoder output of a recogniser, the phones of another, and, told who speaks and at which pitch,
+the mel spectrum. The extractor hears every crop with another vocal tract, channel and level, while the
+targets stay the same: what it passes on cannot rely on them.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from tqdm import tqdm
+
+from dpanon.data.arrays import load_scp
+from dpanon.data.audio import read_audio
+from dpanon.data.batches import Crop, epoch_batches
+from dpanon.data.data_dir import DataDir
+from dpanon.features.f0 import interpolate_log_f0
+from dpanon.features.fbank import fbank
+from dpanon.features.level import normalise_level
+from dpanon.models.bottleneck import Bottleneck, BottleneckConfig
+from dpanon.models.losses import cosine_loss
+from dpanon.train.loop import LoopConfig, train, update
+
+NUM_PHONES = 191  # tokens of the phone teacher
+_BLANK_WEIGHT = 0.1  # most frames of a CTC recogniser are blank
+
+
+@dataclass(frozen=True)
+class TrainBottleneckConfig:
+    """Every key of conf/bn.yaml is a field here. ``epsilon``, of one frame, is run.sh's --epsilon-bn."""
+
+    loop: LoopConfig
+    epsilon: float  # of one frame; the noise in training, and of the release for the systems with a guarantee
+    model: BottleneckConfig = field(default_factory=BottleneckConfig)
+    crop: int = 300  # frames
+    batch: int = 16
+    warp: float = 0.2  # vocal-tract warping by a factor in [1 - warp, 1 + warp]
+    tilt: float = 1.0  # random smooth channel, standard deviation in nepers
+    phone_weight: float = 0.3
+    mel_weight: float = 1.0
+
+
+class Heads(nn.Module):
+    """What the teachers are compared with; only training needs it."""
+
+    def __init__(self, content: int, teacher: int, phones: int, xvector: int, mel: int):
+        super().__init__()
+        self.teacher = nn.Conv1d(content, teacher, 1)
+        self.phones = nn.Conv1d(content, phones, 1)
+        self.speaker = nn.Linear(xvector + 1, 256)
+        self.mel_in = nn.Conv1d(content + 1, 256, 3, padding=1)
+        self.mel_mid = nn.Conv1d(256, 256, 3, padding=1)
+        self.mel_out = nn.Conv1d(256, 2 * mel, 1)
+
+    def mel(self, content: Tensor, log_f0: Tensor, xvector: Tensor) -> Tensor:
+        """content (N, D, T/2), log f0 (N, T/2), x-vector -> (N, T, mel)"""
+        condition = self.speaker(torch.cat([xvector * 8, log_f0.mean(1, keepdim=True)], 1))[:, :, None]
+        x = functional.leaky_relu(self.mel_in(torch.cat([content, log_f0[:, None]], 1)) + condition)
+        x = functional.leaky_relu(self.mel_mid(x) + x)
+        x = self.mel_out(x)  # (N, 2M, T/2)
+        n, _, half = x.shape
+        return x.view(n, 2, -1, half).permute(0, 3, 1, 2).reshape(n, 2 * half, -1)  # -> (N, T, M)
+
+
+def train_bottleneck(config: TrainBottleneckConfig, data: DataDir, out: Path, init: Path | None = None) -> dict:
+    """Train on a data directory with content.scp, f0.scp, xvector.scp and, if phone_weight > 0, phones.scp.
+
+    Args:
+        init: a directory of an earlier run to start from (weights and heads), e.g. at a larger epsilon.
+
+    Returns:
+        Figures of the last tenth of the run; the network is ``out/checkpoint.pt``.
+    """
+    corpus = Corpus(data)
+    model = Bottleneck(config.model)
+    heads = Heads(config.model.content, corpus.teacher_dim, NUM_PHONES, corpus.xvector_dim, config.model.num_mel)
+    both = nn.ModuleDict({"model": model, "heads": heads})
+    if init is not None and not (out / "checkpoint.pt").exists():
+        both.load_state_dict(torch.load(init / "checkpoint.pt", weights_only=True)["state"]["both"])
+    optimizer = torch.optim.AdamW(both.parameters(), lr=config.loop.lr, betas=(0.9, 0.98), weight_decay=0.01)
+    noise = _train_noise(config.epsilon)
+
+    def step(index: int, batch: list[Crop], rng: np.random.Generator) -> dict[str, float]:
+        b = corpus.batch(batch)
+        x, mean = augment(b["fbank"], b["mean"], config.warp, config.tilt)
+        content = model.decode(noise(model.encode(x, mean))).transpose(1, 2)  # (N, D, T/2)
+        teacher = functional.l1_loss(t := heads.teacher(content).transpose(1, 2), b["teacher"])
+        angle = cosine_loss(t, b["teacher"])
+        logits = heads.phones(content)
+        phone = functional.cross_entropy(logits, b["phones"], weight=corpus.phone_weight) if config.phone_weight else 0.0
+        mel = functional.l1_loss(heads.mel(content, b["log_f0"], b["xvector"]), b["mel"])
+        loss = teacher + angle + config.phone_weight * phone + config.mel_weight * mel
+        update(loss, both, optimizer, config.loop.clip)
+        if index % 4 == 0:
+            model.constrain()
+        said = b["phones"] != corpus.blank
+        accuracy = (logits.argmax(1) == b["phones"])[said].float().mean() if said.any() else torch.tensor(0.0)
+        return {
+            "loss": loss.item(),
+            "teacher": teacher.item(),
+            "cosine": 1 - angle.item(),
+            "phone_accuracy": accuracy.item(),
+            "mel": mel.item(),
+        }
+
+    return train(
+        out,
+        config.loop,
+        {"both": both, "optimizer": optimizer},
+        [optimizer],
+        lambda epoch: epoch_batches(data, config.crop, config.batch, config.loop.seed, epoch),
+        step,
+        label=f"bn, epsilon {config.epsilon:g}",
+    )
+
+
+def _train_noise(epsilon: float) -> nn.Module:
+    from dpanon.privacy import BottleneckFrames
+
+    return BottleneckFrames(epsilon).train_noise()
+
+
+def augment(x: Tensor, mean: Tensor, warp: float, tilt: float) -> tuple[Tensor, Tensor]:
+    """Another vocal tract (warped mel axis) and another channel per crop, for the frames and their mean alike.
+
+    Shape: ``(N, T, M), (N, 1, M) -> (N, T, M), (N, 1, M)``.
+    """
+    n, _, num = x.shape
+    factor = 1 + warp * (2 * torch.rand(n, 1) - 1)
+    position = (torch.arange(num)[None] * factor).clamp(0, num - 1.001)
+    left = position.long()
+    weight = (position - left)[:, None]
+
+    def warped(y: Tensor) -> Tensor:
+        index = left[:, None].expand(-1, y.shape[1], -1)
+        return torch.gather(y, 2, index) * (1 - weight) + torch.gather(y, 2, index + 1) * weight
+
+    knots = tilt * torch.randn(n, 1, 5)
+    channel = functional.interpolate(knots, size=num, mode="linear", align_corners=True)
+    # the channel moves frames and mean alike, so normalisation removes it, except for the share a real room leaves
+    return warped(x) + channel, warped(mean) + 0.7 * channel
+
+
+class Corpus:
+    """A data directory in memory: fbank, teacher frames, phones, log f0, x-vectors and mel targets."""
+
+    def __init__(self, data: DataDir):
+        content, f0, xvectors = (load_scp(data.path / f"{n}.scp") for n in ("content", "f0", "xvector"))
+        phones = load_scp(data.path / "phones.scp") if (data.path / "phones.scp").exists() else None
+        self.items: dict[str, dict[str, np.ndarray]] = {}
+        for utt in tqdm(data.utts, desc=f"{data.path}: features", mininterval=10):
+            feats = fbank(normalise_level(read_audio(data.wav(utt))))
+            even = len(feats) // 2 * 2
+            self.items[utt] = {
+                "fbank": feats[:even].astype(np.float16),
+                "mean": feats.mean(0),
+                "teacher": content[utt][: even // 2].astype(np.float16),
+                "phones": (np.zeros(even // 2) if phones is None else phones[utt][: even // 2]).astype(np.int64),
+                "log_f0": (interpolate_log_f0(f0[utt]) - 5.0)[:even:2],
+                "xvector": xvectors[utt],
+            }
+        first = next(iter(self.items.values()))
+        self.teacher_dim, self.xvector_dim = first["teacher"].shape[1], len(first["xvector"])
+        stacked = np.concatenate([item["teacher"][::7].astype(np.float32) for item in self.items.values()])
+        self.teacher_mean, self.teacher_std = stacked.mean(0), stacked.std(0) + 1e-3
+        counts = sum(np.bincount(item["phones"], minlength=NUM_PHONES) for item in self.items.values())
+        self.blank = int(np.argmax(counts))
+        self.phone_weight = torch.ones(NUM_PHONES)
+        self.phone_weight[self.blank] = _BLANK_WEIGHT
+
+    def batch(self, crops: list[Crop]) -> dict[str, Tensor]:
+        """Tensors of a batch; frames of 10 ms for fbank and mel, of 20 ms for the rest."""
+        rows = []
+        for crop in crops:
+            item, start = self.items[crop.utt], crop.start // 2 * 2
+            whole, half = slice(start, start + crop.num_frames), slice(start // 2, (start + crop.num_frames) // 2)
+            rows.append(
+                {
+                    "fbank": item["fbank"][whole].astype(np.float32),
+                    "mean": item["mean"][None],
+                    "teacher": (item["teacher"][half].astype(np.float32) - self.teacher_mean) / self.teacher_std,
+                    "phones": item["phones"][half],
+                    "log_f0": item["log_f0"][half].astype(np.float32),
+                    "xvector": item["xvector"],
+                }
+            )
+        out = {name: torch.from_numpy(np.stack([row[name] for row in rows])) for name in rows[0]}
+        out["mel"] = (out["fbank"] - 12.0) / 4.0
+        return out

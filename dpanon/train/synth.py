@@ -1,0 +1,166 @@
+"""Training of the synthesizer on public speech: content through the noise it will see, f0 and x-vector -> the recording.
+
+The content is taken from crops whose vocal tract and channel were changed (as in the extractor's own training),
+while the recording to be made stays as it was: timbre has to come from the x-vector.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from tqdm import tqdm
+
+from dpanon.data.arrays import load_scp
+from dpanon.data.audio import read_audio
+from dpanon.data.batches import Crop, epoch_batches
+from dpanon.data.data_dir import DataDir
+from dpanon.features.f0 import interpolate_log_f0
+from dpanon.features.fbank import fbank
+from dpanon.features.level import normalise_level
+from dpanon.models.bottleneck import Bottleneck
+from dpanon.models.losses import StftLoss
+from dpanon.synth.harmonic import SHIFT, HarmonicConfig, HarmonicNoise
+from dpanon.train.bottleneck import augment
+from dpanon.train.loop import LoopConfig, train, update
+
+_FALLBACK_F0 = 150.0  # Hz, for recordings without a voiced frame
+
+
+@dataclass(frozen=True)
+class TrainSynthConfig:
+    """Every key of conf/synth.yaml is a field here."""
+
+    loop: LoopConfig
+    model: HarmonicConfig = field(default_factory=HarmonicConfig)
+    crop: int = 120  # frames
+    batch: int = 16
+    warp: float = 0.15
+    tilt: float = 0.7
+    envelope_weight: float = 1.0  # of the smoothed log-mel difference
+    adversarial_from: int = -1  # first step with discriminators; -1: never
+    adversarial_weight: float = 0.1
+
+
+def train_synth(
+    config: TrainSynthConfig, extractor: Bottleneck, epsilon: float | None, data: DataDir, out: Path, init: Path | None
+) -> dict[str, float]:
+    """Train on a data directory with f0.scp and xvector.scp.
+
+    Args:
+        extractor: trained bn extractor; frozen here.
+        epsilon: of one frame, the noise in the content; None for the system `plain`.
+        init: a directory of an earlier run to start from.
+    """
+    from dpanon.synth.discriminators import Discriminators, discriminator_loss, generator_loss
+
+    corpus = _Corpus(data)
+    extractor.eval().requires_grad_(False)
+    noise = _train_noise(epsilon)
+    model, judges = HarmonicNoise(config.model), Discriminators()
+    spectral, mel = StftLoss(), MelLoss()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=config.loop.lr, betas=(0.8, 0.98), weight_decay=0.01)
+    judge_optimizer = torch.optim.AdamW(judges.parameters(), lr=config.loop.lr, betas=(0.8, 0.98))
+    if init is not None and not (out / "checkpoint.pt").exists():
+        saved = torch.load(init / "checkpoint.pt", weights_only=True)["state"]
+        model.load_state_dict(saved["model"])
+        judges.load_state_dict(saved["judges"])
+
+    def step(index: int, batch: list[Crop], rng: np.random.Generator) -> dict[str, float]:
+        b = corpus.batch(batch)
+        with torch.no_grad():
+            x, mean = augment(b["fbank"], b["mean"], config.warp, config.tilt)
+            content = extractor.decode(noise(extractor.encode(x, mean)))
+        made = model(content, b["f0"], b["xvector"], torch.rand(len(batch)))
+        true = b["samples"]
+        loss_spectral, loss_mel = spectral(made, true), mel(made, true)
+        loss = loss_spectral + config.envelope_weight * loss_mel
+        figures = {"stft": loss_spectral.item(), "mel": loss_mel.item()}
+        if 0 <= config.adversarial_from <= index:
+            judge_loss = discriminator_loss(judges, true, made.detach())
+            update(judge_loss, judges, judge_optimizer, config.loop.clip)
+            adversarial = generator_loss(judges, true, made)
+            loss = loss + config.adversarial_weight * adversarial
+            figures |= {"judges": judge_loss.item(), "adversarial": adversarial.item()}
+        update(loss, model, optimizer, config.loop.clip)
+        return figures
+
+    return train(
+        out,
+        config.loop,
+        {"model": model, "optimizer": optimizer, "judges": judges, "judge_optimizer": judge_optimizer},
+        [optimizer, judge_optimizer],
+        lambda epoch: epoch_batches(data, config.crop, config.batch, config.loop.seed, epoch),
+        step,
+        label="synth",
+    )
+
+
+def _train_noise(epsilon: float | None) -> nn.Module:
+    from dpanon.privacy import BottleneckFrames
+
+    return nn.Identity() if epsilon is None else BottleneckFrames(epsilon).train_noise()
+
+
+class MelLoss(nn.Module):
+    """L1 between log-mel spectra: what an ear, or a recogniser, compares. (N, L), (N, L) -> ()"""
+
+    def __init__(self, fft: int = 1024, num_mel: int = 80):
+        super().__init__()
+        self.fft = fft
+        self.register_buffer("window", torch.hann_window(fft), persistent=False)
+        self.register_buffer("bank", mel_bank(fft // 2 + 1, num_mel), persistent=False)
+
+    def forward(self, estimate: Tensor, reference: Tensor) -> Tensor:
+        return functional.l1_loss(self._mel(estimate), self._mel(reference))
+
+    def _mel(self, x: Tensor) -> Tensor:
+        spec = torch.stft(x, self.fft, self.fft // 4, window=self.window, return_complex=True)
+        return torch.log(self.bank @ torch.sqrt(spec.real**2 + spec.imag**2 + 1e-9) + 1e-3)
+
+
+def mel_bank(bins: int, num_mel: int, low: float = 20.0, high: float = 8000.0) -> Tensor:
+    """Triangular filters that sum their band. (num_mel, bins)"""
+
+    def mel(hz: Tensor) -> Tensor:
+        return 1127.0 * torch.log1p(hz / 700.0)
+
+    edges = torch.linspace(float(mel(torch.tensor(low))), float(mel(torch.tensor(high))), num_mel + 2)
+    at = mel(torch.linspace(0, 8000.0, bins))
+    up = (at - edges[:-2, None]) / (edges[1:-1] - edges[:-2])[:, None]
+    down = (edges[2:, None] - at) / (edges[2:] - edges[1:-1])[:, None]
+    return torch.minimum(up, down).clamp_min(0.0)
+
+
+class _Corpus:
+    """A data directory in memory: samples, fbank, f0 without gaps and x-vectors."""
+
+    def __init__(self, data: DataDir):
+        f0, xvectors = load_scp(data.path / "f0.scp"), load_scp(data.path / "xvector.scp")
+        self.items = {}
+        for utt in tqdm(data.utts, desc=f"{data.path}: features", mininterval=10):
+            samples = normalise_level(read_audio(data.wav(utt)))
+            feats = fbank(samples)
+            log_f0 = interpolate_log_f0(f0[utt])
+            voiced = bool((f0[utt] > 0).any())
+            self.items[utt] = (
+                np.clip(samples * 32768, -32768, 32767).astype(np.int16),
+                feats.astype(np.float16),
+                feats.mean(0),
+                (np.exp(log_f0) if voiced else np.full(len(log_f0), _FALLBACK_F0)).astype(np.float32),
+                xvectors[utt],
+            )
+
+    def batch(self, crops: list[Crop]) -> dict[str, Tensor]:
+        rows: dict[str, list[np.ndarray]] = {n: [] for n in ("samples", "fbank", "mean", "f0", "xvector")}
+        for crop in crops:
+            samples, feats, mean, f0, xvector = self.items[crop.utt]
+            frames = slice(crop.start, crop.start + crop.num_frames)
+            rows["samples"].append(samples[frames.start * SHIFT : frames.stop * SHIFT].astype(np.float32) / 32768)
+            rows["fbank"].append(feats[frames].astype(np.float32))
+            rows["mean"].append(mean[None])
+            rows["f0"].append(f0[frames])
+            rows["xvector"].append(xvector)
+        return {name: torch.from_numpy(np.stack(values)) for name, values in rows.items()}
