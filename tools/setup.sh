@@ -53,6 +53,7 @@ missing_packages() { # Debian's name of every absent program
 install_packages() {
   local packages sudo=()
   packages=$(missing_packages)
+  packages=${packages% }
   if [ -z "$packages" ]; then
     return
   fi

@@ -5,7 +5,9 @@
 
 set -euo pipefail
 
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+. "$root/utils/parse_options.sh"
+cd "$root"
 
 git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
   if [ ! -f "$file" ] || [ -L "$file" ]; then

@@ -5,8 +5,9 @@
 #   . utils/parse_options.sh
 #
 # An option is a lower-case variable that the script sets, at the start of a line, above the line that
-# sources this file. Its default and the comment after it are its help. A variable whose default is true
-# or false takes only these. Options come before arguments; `--` ends them. Exit 2 for misuse.
+# sources this file; one with $(...) in it is computed and no option. Its default and the comment after
+# it are its help. A variable whose default is true or false takes only these. Options come before
+# arguments; `--` ends them. Exit 2 for misuse.
 
 _script=${BASH_SOURCE[1]:-$0}
 # shellcheck disable=SC2034  # read by stages.sh
@@ -23,7 +24,7 @@ _read_options() {
   _option_help=()
   while IFS= read -r line; do
     [[ $line =~ parse_options\.sh ]] && [[ ! $line =~ ^\# ]] && return
-    if [[ $line =~ ^([a-z][a-z0-9_]*)=([^#]*)(#[[:space:]]*(.*))?$ ]]; then
+    if [[ $line != *"\$("* && $line =~ ^([a-z][a-z0-9_]*)=([^#]*)(#[[:space:]]*(.*))?$ ]]; then
       _options+=("${BASH_REMATCH[1]}")
       _option_help+=("$(printf -- '  --%-20s %s' "${BASH_REMATCH[1]//_/-} ${BASH_REMATCH[2]%% }" "${BASH_REMATCH[4]}")")
     fi

@@ -16,6 +16,7 @@ nj=4 # parallel jobs
 epsilon_bn=1.0 # of one frame
 resume=false
 cmd="utils/run.py --max-jobs 2"
+root=$(pwd) # computed
 . utils/parse_options.sh
 later=1
 printf '%s|' "$nj" "$epsilon_bn" "$resume" "$cmd" "$@"
@@ -36,7 +37,7 @@ END
 }
 
 @test "a variable of the environment, or set later, is no option" {
-  for name in path home later lc-all; do
+  for name in path home later lc-all root; do
     run env later=1 path=x ./script.sh "--$name" 3
     [ "$status" -eq 2 ]
     [[ $output == *"unknown option --$name"* ]]
