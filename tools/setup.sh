@@ -7,6 +7,7 @@
 # Environment: DPANON_VENV    where the virtual environment is (default: .venv of the repository)
 #              DPANON_PYTHON  the python it is made with (default: the first of python3, python3.14 ... that is
 #                             3.11 or newer)
+#              DPANON_SETUP   false: do nothing, trust the programs and the python that are on PATH
 # pip reads its own settings, such as PIP_INDEX_URL. On a machine with no GPU you may point
 # PIP_EXTRA_INDEX_URL at PyTorch's index of CPU builds before the first call: smaller, and enough.
 
@@ -14,7 +15,7 @@ set -euo pipefail
 
 for=mini # mini: recipes with shipped models; tests: and what tests/run.sh needs; train: and the teachers
 
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+root=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 . "$root/utils/parse_options.sh"
 
 venv=${DPANON_VENV:-$root/.venv}
@@ -122,6 +123,9 @@ install_python() {
   }
 }
 
+if [ "${DPANON_SETUP:-true}" = false ]; then
+  exit 0
+fi
 install_packages
 stamp=$venv/set-up.$for
 if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$(wanted_state)" ]; then

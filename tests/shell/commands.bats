@@ -5,6 +5,7 @@ load helpers
 
 setup() {
   cd "$repository" || return 1
+  unset DPANON_SETUP
 }
 
 commands() {
