@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Bottleneck extractor, trained with the noise of its epsilon inside, on public speech -> <bn-dir>/checkpoint.pt
+#
+# <data-dir> has content.scp, f0.scp and xvector.scp. An interrupted training goes on where it was.
+#
+# Usage: steps/train_bn.sh [options] <config> <data-dir> <bn-dir>
+
+set -euo pipefail
+
+cmd=utils/run.py # utils/run.py here, utils/slurm.py on a cluster
+epsilon=         # of one frame; empty: that of <config>
+init=            # <bn-dir> of another run to start from, e.g. at a larger epsilon
+threads=2        # of the processor
+. utils/parse_options.sh
+. utils/stamps.sh
+
+if [ $# -ne 3 ]; then
+  echo "Usage: $0 [options] <config> <data-dir> <bn-dir>; see $0 --help" >&2
+  exit 2
+fi
+config=$1
+data=$2
+out=$3
+
+inputs=(config="$config" epsilon="$epsilon" wav="$data/wav.scp")
+options=(--config "$config" --threads "$threads")
+for table in content f0 xvector; do
+  inputs+=("$table=$data/$table.scp")
+done
+if [ -n "$epsilon" ]; then
+  options+=(--set epsilon="$epsilon")
+fi
+if [ -n "$init" ]; then
+  inputs+=(init="$init/checkpoint.pt")
+  options+=(--init "$init")
+fi
+if already_done "$out" "${inputs[@]}"; then
+  exit 0
+fi
+# shellcheck disable=SC2086  # cmd is a command and its options
+$cmd "$out/train.log" python3 -m dpanon.cli.train_bn "${options[@]}" "$data" "$out"
+mark_done "$out" "$out/checkpoint.pt"
