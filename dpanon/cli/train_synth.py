@@ -6,10 +6,9 @@ from pathlib import Path
 import torch
 
 from dpanon.cli import ArgumentParser, run
+from dpanon.cli.export_models import load_bottleneck
 from dpanon.config import load_config, parse_set, save_config
 from dpanon.data.data_dir import DataDir
-from dpanon.models.bottleneck import Bottleneck
-from dpanon.train.bottleneck import TrainBottleneckConfig
 from dpanon.train.synth import TrainSynthConfig, train_synth
 
 
@@ -27,9 +26,7 @@ def main(argv: list[str] | None = None) -> None:
     config = load_config(TrainSynthConfig, args.config, args.set)
     args.out.mkdir(parents=True, exist_ok=True)
     save_config(config, args.out / "config.yaml")
-    extractor = Bottleneck(load_config(TrainBottleneckConfig, args.bn / "config.yaml").model)
-    saved = torch.load(args.bn / "checkpoint.pt", weights_only=True)["state"]["both"]
-    extractor.load_state_dict({k.removeprefix("model."): v for k, v in saved.items() if k.startswith("model.")})
+    extractor = load_bottleneck(args.bn)
     epsilon = None if args.noise == "none" else float(args.noise)
     figures = train_synth(config, extractor, epsilon, DataDir.read(args.data), args.out, args.init)
     (args.out / "figures.json").write_text(json.dumps(figures, indent=1) + "\n")

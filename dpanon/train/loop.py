@@ -85,7 +85,9 @@ def train(
             figures = step_fn(step, batches[position], np.random.default_rng((config.seed, step)))
             bad = [name for name, value in figures.items() if not np.isfinite(value)]
             if bad:
-                raise FloatingPointError(f"{out}: {', '.join(bad)} is not finite at step {step}; lower lr, then run again")
+                raise FloatingPointError(
+                    f"{out}: {', '.join(bad)} is not finite at step {step}; lower lr, then run again"
+                )
             step, position = step + 1, position + 1
             recent = (recent + [figures])[-max(50, config.steps // 10) :]
             bar.update()

@@ -1,0 +1,1 @@
+"""One utterance from recording to release, with the shipped models."""

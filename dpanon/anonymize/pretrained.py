@@ -1,0 +1,122 @@
+"""The shipped weights: safetensors bundles, and how the parts of a system are put together from them.
+
+    pretrained/bn_<name>.safetensors     bottleneck extractor      name: plain, eps100, eps10, eps1 (of one frame)
+    pretrained/synth_<name>.safetensors  synthesizer for that extractor
+    pretrained/f0_<name>.safetensors     pitch auto-encoder        name: eps100, eps10, eps1 (of one utterance)
+    pretrained/targets.safetensors       pseudo-speakers
+
+The file's metadata holds the configuration; numbers are float16 on disk and float32 in use.
+"""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from dpanon.config import load_config
+from dpanon.errors import UsageError
+from dpanon.models.bottleneck import Bottleneck, BottleneckConfig
+from dpanon.models.pitch_autoencoder import PitchAutoencoder, PitchAutoencoderConfig
+from dpanon.synth.harmonic import HarmonicConfig, HarmonicNoise
+from dpanon.synth.targets import TargetPool
+
+SHIPPED = Path(__file__).parent / "pretrained"
+SYSTEMS = ("dp", "plain")
+_NETWORKS = {
+    "bn": (Bottleneck, BottleneckConfig),
+    "f0": (PitchAutoencoder, PitchAutoencoderConfig),
+    "synth": (HarmonicNoise, HarmonicConfig),
+}
+
+
+def save_network(network: nn.Module, path: Path, facts: dict[str, str]) -> None:
+    """Write weights (float16, but what measures the noise stays float32), configuration and facts."""
+    from safetensors.torch import save_file
+
+    tensors = {
+        name: (value.half() if value.ndim > 1 else value.float()).contiguous()
+        for name, value in network.state_dict().items()
+    }
+    config = json.dumps(dataclasses.asdict(network.config))  # type: ignore[call-overload]
+    save_file(tensors, path, {**facts, "config": config})
+
+
+def load_network(kind: str, path: Path) -> nn.Module:
+    """A network of ``kind`` (bn, f0 or synth), in eval mode, without gradients."""
+    from safetensors import safe_open
+
+    make, config_class = _NETWORKS[kind]
+    with safe_open(path, "pt") as file:
+        values = json.loads(file.metadata()["config"])
+        tensors = {name: file.get_tensor(name).float() for name in file.keys()}
+    config = load_config(config_class, None, [f"{k}={json.dumps(v)}" for k, v in values.items()])
+    network = make(config)
+    if kind == "f0":
+        for name in ("gains", "gain_scales"):  # as many as were measured
+            network.register_buffer(name, torch.zeros_like(tensors[name]))
+    network.load_state_dict(tensors)
+    return network.eval().requires_grad_(False)
+
+
+def shipped_epsilons(kind: str, models: Path = SHIPPED) -> list[float]:
+    """The epsilons that ``kind`` (bn or f0) was trained for, largest first."""
+    names = [p.stem.removeprefix(f"{kind}_eps") for p in models.glob(f"{kind}_eps*.safetensors")]
+    return sorted((float(name) for name in names), reverse=True)
+
+
+def load_system(
+    name: str, epsilon_bn: float | None = None, epsilon_f0: float | None = None, models: Path | None = None
+):
+    """Put a system together.
+
+    Args:
+        name: ``dp`` (noise in bn and f0) or ``plain`` (the same without noise: no guarantee).
+        epsilon_bn: of one frame; needed by ``dp``. Weights exist for some values only.
+        epsilon_f0: of one utterance; needed by ``dp``. Any value: the nearest trained weights serve,
+            the noise is always that of the value asked for.
+        models: directory of weights, the shipped ones by default.
+
+    Raises:
+        UsageError: an unknown system, a missing epsilon, or one without weights.
+    """
+    from dpanon.anonymize.pipeline import System
+    from dpanon.privacy import BottleneckFrames, PitchBox
+
+    models = SHIPPED if models is None else models
+    if name not in SYSTEMS:
+        raise UsageError(f"unknown system {name!r}; choose one of {', '.join(SYSTEMS)}")
+    pool = TargetPool.load(_existing(models / "targets.safetensors"))
+    if name == "plain":
+        if epsilon_bn is not None or epsilon_f0 is not None:
+            raise UsageError("the system plain has no noise: leave out --epsilon-bn and --epsilon-f0, or choose dp")
+        return System("plain", _load("bn", "plain", models), _load("synth", "plain", models), pool)
+    if epsilon_bn is None or epsilon_f0 is None:
+        raise UsageError("the system dp needs --epsilon-bn (of one frame) and --epsilon-f0 (of one utterance)")
+    frames = BottleneckFrames(epsilon_bn)  # checks the value first
+    trained = shipped_epsilons("bn", models)
+    if epsilon_bn not in trained:
+        raise UsageError(
+            f"no weights for --epsilon-bn {epsilon_bn:g}; choose one of {', '.join(f'{e:g}' for e in trained)}, "
+            "or train it with stages 2 and 3 of egs/librispeech/anon and give --models"
+        )
+    PitchBox(epsilon_f0, 1)
+    pitch_trained = shipped_epsilons("f0", models)
+    if not pitch_trained:
+        raise UsageError(f"no f0 weights in {models}: run stages 2 and 3 of the recipe again")
+    nearest = min(pitch_trained, key=lambda e: abs(torch.log(torch.tensor(e / epsilon_f0))))
+    pitch = _load("f0", f"eps{nearest:g}", models)
+    box = PitchBox(epsilon_f0, pitch.config.channels)
+    bn = f"eps{epsilon_bn:g}"
+    return System("dp", _load("bn", bn, models), _load("synth", bn, models), pool, frames, pitch, box)
+
+
+def _load(kind: str, name: str, models: Path):
+    return load_network(kind, _existing(models / f"{kind}_{name}.safetensors"))
+
+
+def _existing(path: Path) -> Path:
+    if not path.is_file():
+        raise UsageError(f"{path}: no such weights; the shipped ones are in {SHIPPED}, see its README.md")
+    return path
