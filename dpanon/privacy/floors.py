@@ -15,6 +15,7 @@ from collections.abc import Callable
 from statistics import NormalDist
 
 from dpanon.privacy.checks import count, positive, probability
+from dpanon.privacy.errors import PrivacyError
 
 VACUOUS = 0.01  # an error floor under this says nothing to a person; it is printed as "vacuous"
 NORMAL = NormalDist()
@@ -149,8 +150,6 @@ def normal_tail(x: float) -> float:
 
 
 def _under_half(eer: float) -> float:
-    from dpanon.privacy.errors import PrivacyError
-
     if probability("eer", eer) >= 0.5:
         raise PrivacyError(f"eer must be in (0, 0.5), got {eer}: at 0.5 nothing may be told")
     return eer

@@ -169,7 +169,7 @@ def add_gaussian(x: np.ndarray, sigma: float, bound: float, stream: Keystream) -
     bits = grid_bits(sigma, bound)
     unit, ratio = 2.0**bits, sigma * 2.0**bits
     limit = 0.5 - _band(ratio, unit, bound)
-    least, most = ratio * 2.0**24, 2.0**63 * (1.0 - 2.0**-20)  # beyond ``most`` the root loses digits
+    least, most = ratio * 2.0**24, 2.0**63 * (1.0 - 2.0**-16)  # beyond ``most`` the root loses digits
     flat = np.ascontiguousarray(x, dtype=np.float64).ravel()
     half = (flat.size + 1) // 2
     y = np.zeros((2, half))  # element i and i + half share a pair of words

@@ -26,7 +26,7 @@ def sentence(guarantee: Guarantee, delta: float) -> str:
     known = f" Public besides: {', '.join(guarantee.public_side_info)}." if guarantee.public_side_info else ""
     uncovered = f"; {'; '.join(guarantee.not_covered)}" if guarantee.not_covered else ""
     lines = [
-        f"The released {guarantee.mechanism or 'object'} is {claim(guarantee, delta)} per {guarantee.unit}: "
+        f"The release ({guarantee.mechanism or 'unnamed object'}) is {claim(guarantee, delta)} per {guarantee.unit}: "
         f"adjacent means {guarantee.adjacency}{conditions}.",
         f"{_releases(guarantee.n_releases)}.{known}",
         f"Verification EER floor: {floor_words(guarantee)}.",
