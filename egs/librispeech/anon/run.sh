@@ -1,0 +1,148 @@
+#!/usr/bin/env bash
+# Speaker anonymization of LibriSpeech, scored by attackers and by a recognizer.
+#
+#   audio -> f0 ------> DP f0 ---\
+#         \> bn ------> DP bn ----> wav -> EER (privacy), WER (utility)
+#    pool -> x-vector -> target --/
+#
+# Usage: ./run.sh --corpus PATH/LibriSpeech [--partial true] [options]
+#        ./run.sh --list true      # the stages, without running them
+
+set -euo pipefail
+cd "$(dirname "$0")"
+
+stage=0                      # first stage to run
+stop_stage=7                 # last stage to run
+list=false                   # only print the stages
+nj=2                         # parallel jobs of extraction, release and recognition
+corpus=corpora/LibriSpeech   # the folder with SPEAKERS.TXT
+download=false               # fetch it first
+partial=false                # take parts that are not complete
+train_part="train-clean-100" # trains the attackers; with --train true also the models
+test_part="test-other"       # is attacked
+system="plain dp"            # what to release: some of plain, dp
+epsilon_f0=10                # of one utterance
+epsilon_bn=100               # of one frame; the shipped models know 1, 10 and 100
+train=false                  # train the models (hours) instead of taking the shipped ones
+unlabelled=                  # folder of .flac files (speech_to_intent), more speech to train the models on
+keyed_noise=                 # seed of repeatable noise, for tests: such a release must not leave
+. ./path.sh
+. ./cmd.sh
+. utils/parse_options.sh
+. utils/stages.sh
+
+declare -A suffix=([plain]=_plain [dp]="_dp_f0eps${epsilon_f0}_bneps${epsilon_bn}") # data/<set> -> data/<set>$suffix
+for name in $system; do
+  [ -n "${suffix[$name]:-}" ] || _misuse "--system takes some of plain and dp, not '$name'"
+  suffix[$name]+=${keyed_noise:+_keyed$keyed_noise}
+done
+trainset=${train_part//-/_}
+testset=${test_part//-/_}
+public="train${unlabelled:+ unlabelled}" # sets the models are trained on
+models=                                  # the shipped ones
+if [ "$train" = true ]; then
+  models=exp/models
+fi
+started=$([ -e exp ] || date +%s) # a rerun skips what is done: how long it took says nothing
+if [ "$list" = false ]; then
+  "$DPANON_ROOT/tools/setup.sh" --for mini
+fi
+
+if at_stage 0 "data: LibriSpeech -> data/{train,train_again,test}"; then
+  if [ "$download" = true ]; then
+    local/librispeech/download.sh --parts "$train_part $test_part" "$(dirname "$corpus")"
+  fi
+  local/librispeech/prepare.sh --partial "$partial" --parts "$train_part $test_part" --trials "$test_part" "$corpus" data
+  steps/combine_data.sh data/test "data/${testset}_enrolls" "data/${testset}_trials_f" "data/${testset}_trials_m"
+  for set in train train_again; do # the attacker releases the training speech twice, to see more target voices
+    steps/combine_data.sh "data/$set" "data/$trainset"
+  done
+  if [ -n "$unlabelled" ] && [ ! -e data/unlabelled ]; then
+    local/speech_to_intent/prepare.py "$unlabelled" data/unlabelled
+  fi
+fi
+
+if at_stage 1 "features: data/train${unlabelled:+, data/unlabelled} -> f0.scp, xvector.scp, content.scp; data/public"; then
+  if [ "$train" = true ]; then
+    for set in $public; do
+      steps/extract_f0.sh --nj "$nj" --cmd "$cpu_cmd" "data/$set"
+      steps/extract_xvector.sh --nj "$nj" --cmd "$cpu_cmd" "data/$set"
+      steps/extract_content.sh --nj "$nj" --cmd "$cpu_cmd" "data/$set"
+    done
+    steps/combine_data.sh data/public data/train ${unlabelled:+data/unlabelled}
+  else
+    log "none: the shipped models serve, and stage 4 makes features of its own; --train true needs them here"
+  fi
+fi
+
+if at_stage 2 "DP extractors: data/public -> exp/bn_*, exp/f0_*, or the shipped ones"; then
+  if [ "$train" = true ]; then
+    steps/train_bn.sh --cmd "$gpu_cmd" conf/bn_plain.yaml data/public exp/bn_plain
+    steps/train_bn.sh --cmd "$gpu_cmd" conf/bn_eps10.yaml data/public exp/bn_eps10
+    steps/train_bn.sh --cmd "$gpu_cmd" --init exp/bn_plain conf/bn_eps100.yaml data/public exp/bn_eps100
+    steps/train_bn.sh --cmd "$gpu_cmd" --init exp/bn_eps10 conf/bn_eps1.yaml data/public exp/bn_eps1
+    for epsilon in 1 10 100; do
+      steps/train_f0.sh --cmd "$gpu_cmd" --epsilon "$epsilon" conf/f0.yaml data/public "exp/f0_eps$epsilon"
+    done
+  else
+    log "the shipped ones, see dpanon/anonymize/pretrained"
+  fi
+fi
+
+if at_stage 3 "public models: data/public -> exp/{synth_*,targets,models}, or the shipped ones"; then
+  if [ "$train" = true ]; then
+    steps/train_synth.sh --cmd "$gpu_cmd" conf/synth_plain.yaml data/public exp/bn_plain exp/synth_plain
+    for epsilon in 1 10 100; do
+      steps/train_synth.sh --cmd "$gpu_cmd" --noise "$epsilon" --init exp/synth_plain conf/synth_dp.yaml \
+        data/public "exp/bn_eps$epsilon" "exp/synth_eps$epsilon"
+    done
+    steps/cluster_targets.sh --cmd "$cpu_cmd" data/train exp/targets # true speakers only
+    steps/export_models.sh --f0 "eps1=exp/f0_eps1 eps10=exp/f0_eps10 eps100=exp/f0_eps100" \
+      --bn "plain=exp/bn_plain eps1=exp/bn_eps1 eps10=exp/bn_eps10 eps100=exp/bn_eps100" \
+      --synth "plain=exp/synth_plain eps1=exp/synth_eps1 eps10=exp/synth_eps10 eps100=exp/synth_eps100" \
+      exp/targets exp/models
+  else
+    log "the shipped ones, see dpanon/anonymize/pretrained"
+  fi
+fi
+
+if at_stage 4 "release: data/<set> -> data/<set>_<system>, with its privacy.json"; then
+  for name in $system; do
+    for set in test train train_again; do
+      steps/anonymize.sh --nj "$nj" --cmd "$cpu_cmd" --system "$name" --epsilon-f0 "$epsilon_f0" --epsilon-bn "$epsilon_bn" \
+        --models "$models" --keyed-noise "$keyed_noise" "data/$set" "data/$set${suffix[$name]}"
+    done
+  done
+fi
+
+if at_stage 5 "attack: ASV trained on data/train* of each system -> EER, linkability"; then
+  steps/train_asv.sh --cmd "$cpu_cmd" --baseline true conf/asv.yaml data/train exp/asv_original
+  steps/score_asv.sh --cmd "$cpu_cmd" --baseline true exp/asv_original data/test data/test
+  for name in $system; do
+    asv=exp/asv${suffix[$name]} test=data/test${suffix[$name]}
+    steps/score_asv.sh --cmd "$cpu_cmd" --system "${suffix[$name]#_}" exp/asv_original data/test "$test"
+    steps/train_asv.sh --cmd "$cpu_cmd" conf/asv.yaml data/train{,_again}"${suffix[$name]}" "$asv"
+    steps/score_asv.sh --cmd "$cpu_cmd" --system "${suffix[$name]#_}" "$asv" "$test" "$test"
+  done
+fi
+
+if at_stage 6 "utility: data/test of each system -> WER, correlation of f0, DNSMOS"; then
+  steps/score_asr.sh --nj "$nj" --cmd "$cpu_cmd" --baseline true exp/asr data/test
+  steps/score_quality.sh --cmd "$cpu_cmd" --baseline true data/test
+  for name in $system; do
+    test=data/test${suffix[$name]}
+    steps/score_asr.sh --nj "$nj" --cmd "$cpu_cmd" --system "${suffix[$name]#_}" exp/asr "$test"
+    steps/score_f0.sh --cmd "$cpu_cmd" --system "${suffix[$name]#_}" data/test "$test"
+    steps/score_quality.sh --cmd "$cpu_cmd" --system "${suffix[$name]#_}" "$test"
+  done
+fi
+
+if at_stage 7 "report: figures of all systems -> results/*.json, RESULTS.md, report.html"; then
+  command="./run.sh --corpus LibriSpeech --partial $partial --system '$system' --epsilon-f0 $epsilon_f0 --epsilon-bn $epsilon_bn"
+  for name in original $system; do # one by one, as each has a command of its own
+    label=${suffix[$name]:-original}
+    steps/report.sh --command "cd egs/librispeech/anon && $command" --started "$started" --title "LibriSpeech $test_part" \
+      "${label#_}" exp results >exp/report.txt
+  done
+  cat exp/report.txt
+fi

@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# Speaker anonymization with stated guarantees, from nothing to a report: made speech, shipped models, minutes.
+#
+#   audio -> f0 ------> DP f0 ---\
+#         \> bn ------> DP bn ----> wav -> EER (privacy), WER (utility)
+#    pool -> x-vector -> target --/
+#
+# The first call installs what is missing (see tools/setup.sh). README.md beside this file explains the stages.
+#
+# Usage: ./run.sh [--stage N] [--stop-stage N] [--system "plain dp"] [--epsilon-f0 E] [--epsilon-bn E] [--nj N]
+#        ./run.sh --list true      # the stages, without running them
+
+set -euo pipefail
+cd "$(dirname "$0")"
+
+stage=0             # first stage to run
+stop_stage=7        # last stage to run
+list=false          # only print the stages
+nj=2                # parallel jobs of extraction, release and recognition
+corpus=corpora/mini # where the speech is made
+system="plain dp"   # what to release: some of plain, dp
+epsilon_f0=10       # of one utterance
+epsilon_bn=100      # of one frame; the shipped models know 1, 10 and 100
+train=false         # train tiny models on the made speech (minutes; they babble) instead of taking the shipped ones
+keyed_noise=        # seed of repeatable noise, for tests: such a release must not leave
+. ./path.sh
+. ./cmd.sh
+. utils/parse_options.sh
+. utils/stages.sh
+
+declare -A suffix=([plain]=_plain [dp]="_dp_f0eps${epsilon_f0}_bneps${epsilon_bn}") # data/<set> -> data/<set>$suffix
+for name in $system; do
+  [ -n "${suffix[$name]:-}" ] || _misuse "--system takes some of plain and dp, not '$name'"
+  suffix[$name]+=${keyed_noise:+_keyed$keyed_noise}
+done
+models= # the shipped ones
+if [ "$train" = true ]; then
+  models=exp/models
+fi
+started=$([ -e exp ] || date +%s) # a rerun skips what is done: how long it took says nothing
+if [ "$list" = false ]; then
+  "$DPANON_ROOT/tools/setup.sh" --for mini
+fi
+
+if at_stage 0 "data: flite and espeak-ng voices -> $corpus -> data/{train,test}"; then
+  local/mini/prepare.sh --nj "$nj" "$corpus" data
+fi
+
+if at_stage 1 "features: data/train -> f0.scp, xvector.scp, content.scp"; then
+  if [ "$train" = true ]; then
+    steps/extract_f0.sh --nj "$nj" --cmd "$cpu_cmd" data/train
+    steps/extract_xvector.sh --nj "$nj" --cmd "$cpu_cmd" data/train
+    steps/extract_content.sh --nj "$nj" --cmd "$cpu_cmd" data/train
+  else
+    log "none: the shipped models serve, and stage 4 makes features of its own; --train true needs them here"
+  fi
+fi
+
+if at_stage 2 "DP extractors: data/train -> exp/bn_*, exp/f0_*, or the shipped ones"; then
+  if [ "$train" = true ]; then
+    steps/train_bn.sh --cmd "$gpu_cmd" --epsilon 200 conf/bn.yaml data/train exp/bn_plain # a regulariser, no claim
+    steps/train_bn.sh --cmd "$gpu_cmd" --epsilon "$epsilon_bn" --init exp/bn_plain conf/bn.yaml data/train "exp/bn_eps$epsilon_bn"
+    steps/train_f0.sh --cmd "$gpu_cmd" --epsilon "$epsilon_f0" conf/f0.yaml data/train "exp/f0_eps$epsilon_f0"
+  else
+    log "the shipped ones, see dpanon/anonymize/pretrained"
+  fi
+fi
+
+if at_stage 3 "public models: data/train -> exp/{synth_*,models}, or the shipped ones"; then
+  if [ "$train" = true ]; then
+    steps/train_synth.sh --cmd "$gpu_cmd" conf/synth.yaml data/train exp/bn_plain exp/synth_plain
+    steps/train_synth.sh --cmd "$gpu_cmd" --noise "$epsilon_bn" --init exp/synth_plain conf/synth.yaml data/train \
+      "exp/bn_eps$epsilon_bn" "exp/synth_eps$epsilon_bn"
+    # the made speech has too few voices for pseudo-speakers; those of the shipped pool are taken
+    steps/export_models.sh --bn "plain=exp/bn_plain eps$epsilon_bn=exp/bn_eps$epsilon_bn" \
+      --synth "plain=exp/synth_plain eps$epsilon_bn=exp/synth_eps$epsilon_bn" --f0 "eps$epsilon_f0=exp/f0_eps$epsilon_f0" \
+      "$DPANON_ROOT/dpanon/anonymize/pretrained" exp/models
+  else
+    log "the shipped ones, see dpanon/anonymize/pretrained"
+  fi
+fi
+
+if at_stage 4 "release: data/<set> -> data/<set>_<system>, with its privacy.json"; then
+  for name in $system; do
+    for set in train test; do
+      steps/anonymize.sh --nj "$nj" --cmd "$cpu_cmd" --system "$name" --epsilon-f0 "$epsilon_f0" --epsilon-bn "$epsilon_bn" \
+        --models "$models" --keyed-noise "$keyed_noise" "data/$set" "data/$set${suffix[$name]}"
+    done
+  done
+fi
+
+if at_stage 5 "attack: ASV trained on data/train of each system -> EER, linkability"; then
+  steps/train_asv.sh --cmd "$cpu_cmd" --baseline true conf/asv.yaml data/train exp/asv_original
+  steps/score_asv.sh --cmd "$cpu_cmd" --baseline true exp/asv_original data/test data/test
+  for name in $system; do
+    asv=exp/asv${suffix[$name]} test=data/test${suffix[$name]}
+    steps/score_asv.sh --cmd "$cpu_cmd" --system "${suffix[$name]#_}" exp/asv_original data/test "$test"
+    steps/train_asv.sh --cmd "$cpu_cmd" conf/asv.yaml "data/train${suffix[$name]}" "$asv"
+    steps/score_asv.sh --cmd "$cpu_cmd" --system "${suffix[$name]#_}" "$asv" "$test" "$test"
+  done
+fi
+
+if at_stage 6 "utility: data/test of each system -> WER, correlation of f0, DNSMOS"; then
+  steps/score_asr.sh --nj "$nj" --cmd "$cpu_cmd" --baseline true exp/asr data/test
+  steps/score_quality.sh --cmd "$cpu_cmd" --baseline true data/test
+  for name in $system; do
+    test=data/test${suffix[$name]}
+    steps/score_asr.sh --nj "$nj" --cmd "$cpu_cmd" --system "${suffix[$name]#_}" exp/asr "$test"
+    steps/score_f0.sh --cmd "$cpu_cmd" --system "${suffix[$name]#_}" data/test "$test"
+    steps/score_quality.sh --cmd "$cpu_cmd" --system "${suffix[$name]#_}" "$test"
+  done
+fi
+
+if at_stage 7 "report: figures of all systems -> results/*.json, RESULTS.md, report.html"; then
+  command="egs/mini/anon/run.sh --system '$system' --epsilon-f0 $epsilon_f0 --epsilon-bn $epsilon_bn --train $train"
+  for name in original $system; do # one by one, as each has a command of its own
+    label=${suffix[$name]:-original}
+    steps/report.sh --command "$command" --started "$started" --title "made speech" \
+      "${label#_}" exp results >exp/report.txt
+  done
+  cat exp/report.txt
+fi
