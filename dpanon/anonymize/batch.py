@@ -1,0 +1,288 @@
+"""Many recordings -> one release, which gets its name when it is complete; a killed run goes on where it was.
+
+    OUT.partial/run.json       what the run was begun with
+    OUT.partial/journal.jsonl  one line per finished recording: it is kept, never anonymized again
+    OUT.partial/making/        what is being written
+    OUT.partial/release/       finished: will be OUT
+    OUT.partial/lock           held by the run at work
+
+Only the process that holds the lock gives names and writes the journal, so a kill at any moment loses at most the
+recordings that were at work. Nothing of OUT.partial has left the house: to drop what is not in the journal costs no
+privacy.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import dpanon
+from dpanon.anonymize.sources import Plan, printable, random_name
+from dpanon.anonymize.statement import set_statement, write_statement, write_text
+from dpanon.anonymize.workers import Done, Load, Options, Task, load, one_thread, outcomes
+from dpanon.data.audio import SHIFT
+from dpanon.data.data_dir import DataDir, write_data_dir
+from dpanon.errors import StaleError, UsageError
+
+CARRIED = ("text", "utt2spk", "spk2gender", "utt2lang", "spk2lang")  # labels; other tables were made from the speech
+HEADER = 44  # bytes of a WAV without tags
+
+
+@dataclass(frozen=True)
+class Result:
+    """``statement`` is privacy.json, or None when nothing was released."""
+
+    out: Path
+    statement: dict | None
+    released: int
+    refused: int
+    kept: int  # of them, from an earlier run
+    names: Path | None = None
+
+
+def release(
+    plan: Plan,
+    options: Options,
+    jobs: int = 1,
+    load: Load = load,
+    on_refused: Callable[[Path, str], None] = lambda path, reason: None,
+    on_done: Callable[[Path], None] = lambda path: None,
+) -> Result:
+    """Anonymize everything in ``plan``.
+
+    Args:
+        jobs: processes; the result does not depend on it.
+        load: makes the system; called here once and once in every process.
+        on_refused: told the recording and the reason, once for each that is refused.
+        on_done: told each recording that is dealt with.
+
+    Raises:
+        UsageError: OUT exists, or another run is at work on it.
+        StaleError: an unfinished run was begun with other options.
+    """
+    if os.path.lexists(plan.out):
+        return _released_before(plan, options)
+    one_thread()
+    system = load(options)
+    one_thread()
+    system.pool.choose(options.target)  # an unknown target is found before any work
+    with _open(plan, options) as run:
+        journal = run.finished()
+        tasks = run.tasks(journal)
+        refused = [*plan.troubles]
+        kept = len(journal)
+        for path, reason in refused:
+            on_refused(path, reason)
+        for source in plan.sources:
+            if source.key in journal:
+                on_done(source.path)
+        for outcome in outcomes(tasks, options, load, system, jobs):
+            if isinstance(outcome, Done):
+                journal[outcome.task.key] = run.record(outcome)
+            else:
+                refused.append((outcome.task.path, outcome.reason))
+                on_refused(outcome.task.path, outcome.reason)
+            on_done(outcome.task.path)
+        if not journal:
+            run.remove()
+            return Result(plan.out, None, 0, len(refused), 0)
+        return run.finish(journal, len(refused), kept)
+
+
+class _Run:
+    """An unfinished release on disk, locked."""
+
+    def __init__(self, plan: Plan, options: Options):
+        self.plan, self.options = plan, options
+        self.root = plan.partial
+        self.release, self.making = self.root / "release", self.root / "making"
+
+    def check(self) -> None:
+        """StaleError if it was begun with other options than these."""
+        record, was = self._record(), json.loads((self.root / "run.json").read_text(encoding="utf-8"))
+        for name in record | was:
+            if was.get(name) != record.get(name):
+                raise StaleError(
+                    f"{self.root} was begun with {name} {was.get(name)!r}, now it is {record.get(name)!r}: give the "
+                    "same options to go on, choose another OUT, or remove it to start again"
+                )
+
+    def begin(self) -> None:
+        if (self.root / "run.json").exists():
+            self.check()
+        else:
+            write_text(self.root / "run.json", json.dumps(self._record(), indent=1) + "\n")
+        shutil.rmtree(self.making, ignore_errors=True)
+        self.making.mkdir()
+        self.release.mkdir(exist_ok=True)
+
+    def finished(self) -> dict[str, dict]:
+        """key -> journal line of what is finished; drops everything else from the release."""
+        file = self.root / "journal.jsonl"
+        keys = {source.key: source for source in self.plan.sources}
+        entries: dict[str, dict] = {}
+        if file.exists():
+            text = file.read_bytes().decode()
+            for line in text[: text.rfind("\n") + 1].splitlines():  # the last one may be cut short
+                entry = json.loads(line)
+                source = keys.get(entry["key"])
+                if source and entry["stat"] == _stat(source.path) and self._is_whole(entry["row"]):
+                    entries[entry["key"]] = entry
+            write_text(file, "".join(json.dumps(entry) + "\n" for entry in entries.values()))
+        wanted = {self.wav(entry["row"]["utt"]) for entry in entries.values()}
+        for path in sorted(self.release.rglob("*")):
+            if path.is_file() and path not in wanted:
+                path.unlink()
+        return entries
+
+    def tasks(self, journal: Mapping[str, dict]) -> list[Task]:
+        """What is left to do, each with its public name."""
+        taken = {entry["row"]["utt"] for entry in journal.values()}
+        tasks: list[Task] = []
+        for source in self.plan.sources:
+            if source.key not in journal:
+                utt = source.utt or random_name(source.key, taken, self.options.keyed_noise)
+                taken.add(utt)
+                tasks.append(Task(source.key, utt, source.path, self.making / f"{len(tasks)}.wav"))
+        return tasks
+
+    def record(self, done: Done) -> dict:
+        """Give the recording its place, then remember it: in this order, a kill in between only repeats work."""
+        wav = self.wav(done.row["utt"])
+        wav.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(done.task.made, wav)
+        entry = {"key": done.task.key, "stat": _stat(done.task.path), "row": done.row, "details": done.details}
+        with (self.root / "journal.jsonl").open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(entry) + "\n")
+        return entry
+
+    def wav(self, utt: str) -> Path:
+        return self.release / f"{utt}.wav" if self.plan.kind == "file" else self.release / "wav" / f"{utt}.wav"
+
+    def finish(self, journal: Mapping[str, dict], refused: int, kept: int) -> Result:
+        """Statement and tables, one time of change for all files, and the name."""
+        rows = [entry["row"] for entry in journal.values()]
+        data = self.plan.data
+        speakers = {} if data is None else {row["utt"]: data.speaker(row["utt"]) for row in rows}
+        pairs = [(entry["row"], entry["details"]) for entry in journal.values()]
+        statement = set_statement(self.options.system, self.options.public(), pairs, refused, speakers)
+        prefix = f"{rows[0]['utt']}." if self.plan.kind == "file" else ""
+        json_file, rows_file = (self.release / f"{prefix}privacy.{end}" for end in ("json", "jsonl"))
+        if data is not None:
+            _write_tables(data, self.release, rows)
+        write_statement(statement, rows, json_file, rows_file)
+        names = self._write_names(journal)
+        now = time.time()
+        for path in self.release.rglob("*"):
+            os.utime(path, (now, now))  # no order of work, no time of the source
+        if self.plan.kind == "file":
+            for path in (rows_file, json_file):
+                os.replace(path, self.plan.out.with_name(path.name))
+            os.replace(self.wav(rows[0]["utt"]), self.plan.out)
+        else:
+            os.rename(self.release, self.plan.out)
+        self.remove()
+        return Result(self.plan.out, statement, len(rows), refused, kept, names)
+
+    def remove(self) -> None:
+        shutil.rmtree(self.root)
+
+    def _record(self) -> dict[str, Any]:
+        return {"dpanon": dpanon.__version__, "source": os.path.abspath(self.plan.source), **asdict(self.options)}
+
+    def _write_names(self, journal: Mapping[str, dict]) -> Path | None:
+        """Which random name is whose, for the owner only and outside of the release."""
+        given = {entry["row"]["utt"]: key for key, entry in journal.items()}
+        if self.plan.kind != "folder" or self.options.keep_names:
+            return None
+        file = self.plan.out.with_name(f"{self.plan.out.name}.names.tsv")
+        old = file.read_text(encoding="utf-8", errors="surrogateescape").splitlines() if file.exists() else []
+        lines = dict.fromkeys([*old, *(f"{utt}.wav\t{printable(given[utt])}" for utt in sorted(given))])
+        file.touch(mode=0o600)
+        with file.open("w", encoding="utf-8", errors="surrogateescape") as stream:
+            stream.writelines(f"{line}\n" for line in lines)
+        return file
+
+    def _is_whole(self, row: Mapping) -> bool:
+        wav = self.wav(row["utt"])
+        return wav.is_file() and wav.stat().st_size == HEADER + 2 * SHIFT * row["num_frames"]
+
+
+@contextmanager
+def _open(plan: Plan, options: Options) -> Iterator[_Run]:
+    run = _Run(plan, options)
+    if plan.kind == "file":
+        for end in ("privacy.json", "privacy.jsonl"):
+            beside = plan.out.with_name(f"{plan.sources[0].utt}.{end}")
+            if os.path.lexists(beside) and not run.root.exists():
+                raise UsageError(f"{beside} exists, and would be written beside {plan.out.name}; choose another OUT")
+    if run.root.exists() and not (run.root / "run.json").exists():
+        strangers = [name for name in os.listdir(run.root) if name != "lock" and not name.startswith(".run.json.tmp")]
+        if strangers or run.root.is_symlink():
+            raise UsageError(f"{run.root} exists, and is no unfinished run; move it away or choose another OUT")
+    run.root.mkdir(parents=True, exist_ok=True)
+    with (run.root / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise UsageError(f"{plan.out}: another run is at work on it") from error
+        run.begin()
+        yield run
+
+
+def _released_before(plan: Plan, options: Options) -> Result:
+    """OUT is there. Done, if it is known to be the release of these recordings with these options; else misuse."""
+    again = "it is not overwritten, and nothing is released a second time by itself; choose another OUT"
+    beside = plan.out.with_name(f"{plan.out.stem}.privacy.json")
+    statement_file = beside if plan.kind == "file" else plan.out / "privacy.json"
+    run = _Run(plan, options)
+    if (run.root / "run.json").exists():
+        if any(run.release.rglob("*.wav")):
+            raise UsageError(f"{plan.out} exists, and so does an unfinished run in {run.root}; move one of them away")
+        run.check()
+        run.remove()  # it was killed between giving the name and tidying up
+    elif plan.data is None or not statement_file.is_file():
+        raise UsageError(f"{plan.out} exists: {again}")
+    statement = json.loads(statement_file.read_text(encoding="utf-8"))
+    refused = statement["num_refused"]
+    if plan.data is not None:
+        made = DataDir.read(plan.out)
+        was, now = statement.get("options", {}), options.public()
+        for name in now | was:
+            if was.get(name) != now.get(name):
+                raise StaleError(f"{plan.out} exists, with {name} {was.get(name)!r}, not {now.get(name)!r}: {again}")
+        if not set(made.utts) <= set(plan.data.utts) or len(made) + refused != len(plan.data):
+            raise StaleError(f"{plan.out} exists, made from other utterances than those of {plan.source}: {again}")
+    return Result(plan.out, statement, statement["num_released"], refused, statement["num_released"])
+
+
+def _write_tables(data: DataDir, folder: Path, rows: list[dict]) -> None:
+    """The tables of a data directory for the released utterances, validated."""
+    frames = {row["utt"]: row["num_frames"] for row in rows}
+    speakers = {data.speaker(utt) for utt in frames}
+    tables: dict[str, dict[str, Any]] = {
+        "wav.scp": {utt: f"wav/{utt}.wav" for utt in frames},
+        "utt2num_samples": {utt: SHIFT * num for utt, num in frames.items()},
+    }
+    for name in CARRIED:
+        if data.has(name):
+            ids = speakers if name.startswith("spk2") else frames
+            tables[name] = {key: value for key, value in data.table(name).items() if key in ids}
+    trials = [trial for trial in data.trials() if trial[1] in frames] if data.has("trials") else None
+    enrolls = [utt for utt in data.enrolls if utt in frames]
+    write_data_dir(folder, tables, trials or None, enrolls or None, allow_existing=True)
+
+
+def _stat(path: Path) -> list[int]:
+    """Tells a recording from a later one under its name."""
+    try:
+        status = path.stat()
+    except OSError:
+        return []
+    return [status.st_size, status.st_mtime_ns]

@@ -1,0 +1,206 @@
+"""Anonymize one recording after the other, here or in processes; a bad one is refused, the others go on."""
+
+import hashlib
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import asdict, dataclass
+from multiprocessing.connection import wait as wait_for
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpanon.anonymize.sources import regular
+from dpanon.anonymize.statement import details, utterance_row
+from dpanon.data.audio import SHIFT, read_audio, write_wav
+from dpanon.errors import ConfigError, MissingDependencyError, UsageError
+
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+_FATAL = (UsageError, ConfigError, MissingDependencyError)  # would refuse every file alike
+_worker: dict[str, Any] = {}  # of this process: system and options
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a release depends on, beside the recordings. ``keyed_noise`` is for tests only."""
+
+    system: str = "dp"
+    epsilon_f0: float | None = None
+    epsilon_bn: float | None = None
+    target: str = "random"
+    f0_method: str = "swift"
+    models: str = ""
+    keyed_noise: int | None = None
+    keep_names: bool = False
+
+    def public(self) -> dict[str, Any]:
+        """As privacy.json shows them: no path of this machine."""
+        return {**asdict(self), "models": "shipped" if not self.models else "own"}
+
+
+@dataclass(frozen=True)
+class Task:
+    """``path`` is read, ``made`` is written."""
+
+    key: str
+    utt: str
+    path: Path
+    made: Path
+
+
+@dataclass(frozen=True)
+class Done:
+    task: Task
+    row: dict
+    details: dict
+
+
+@dataclass(frozen=True)
+class Refused:
+    task: Task
+    reason: str
+
+
+Outcome = Done | Refused
+Load = Callable[[Options], Any]
+
+
+def load(options: Options) -> Any:
+    """The system of these options, ready for ``anonymize``."""
+    from dpanon.anonymize.pretrained import load_system
+
+    models = Path(options.models) if options.models else None
+    system = load_system(options.system, options.epsilon_bn, options.epsilon_f0, models)
+    system.f0_method = options.f0_method
+    return system
+
+
+def outcomes(tasks: Iterable[Task], options: Options, load: Load, system: Any, jobs: int) -> Iterator[Outcome]:
+    """One outcome per task; in order with one job, as they come with more.
+
+    Args:
+        system: ``load(options)`` of this process, which works itself when there is one job.
+    """
+    waiting = deque(tasks)
+    if jobs == 1 or len(waiting) < 2:
+        for task in waiting:
+            yield anonymize_one(system, options, task)
+        return
+    suspects: deque[Task] = deque()  # were at work when a process died: each is tried again, alone
+    while waiting or suspects:
+        alone = bool(suspects)
+        source, width = (suspects, 1) if alone else (waiting, min(jobs, len(waiting)))
+        running: dict[Future, Task] = {}
+        pool = ProcessPoolExecutor(width, multiprocessing.get_context("spawn"), _start, (options, load))
+        try:
+            while source or running:
+                while source and len(running) < width:  # no more: a worker holds one recording
+                    task = source.popleft()
+                    running[pool.submit(_work, task)] = task
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    outcome = future.result()
+                    del running[future]
+                    yield outcome
+            pool.shutdown()
+        except BrokenProcessPool:
+            if alone:
+                task = next(iter(running.values()))
+                yield Refused(task, "the process that worked on it died; is there enough memory?")
+            else:
+                suspects.extend(running.values())
+        finally:
+            _end(pool)
+
+
+def anonymize_one(system: Any, options: Options, task: Task) -> Outcome:
+    """Read, anonymize, write. Everything that is wrong with this one recording is its reason to be refused."""
+    if reason := regular(task.path):
+        return Refused(task, reason)
+    try:
+        samples = read_audio(task.path)
+        result = system.anonymize(samples, choose_target(system.pool, options, task.utt), _noise(options, task.utt))
+        _check(result)
+        row = utterance_row(task.utt, result, options.keyed_noise is not None)
+    except _FATAL:
+        raise
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"--f0-method {options.f0_method} or a model needs {error.name}: {error}"
+        ) from error
+    except Exception as error:
+        return Refused(task, _reason(error, task.path))
+    write_wav(task.made, result.samples)  # if this fails, it fails for all: not a matter of the recording
+    return Done(task, row, details(result))
+
+
+def choose_target(pool: Any, options: Options, utt: str) -> Any:
+    """Independent of the recording: the pool is not shown it. Keyed noise keys the choice as well."""
+    if options.target == "random" and options.keyed_noise is not None:
+        digest = hashlib.sha256(f"target|{options.keyed_noise}|{utt}".encode("utf-8", "surrogateescape")).digest()
+        return pool.choose(pool.ids[int.from_bytes(digest, "big") % len(pool.ids)])
+    return pool.choose(options.target)
+
+
+def one_thread() -> None:
+    """Sums in another order round differently: results must not depend on the machine's cores."""
+    for name in THREADS:
+        os.environ[name] = "1"
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(1)
+
+
+def _noise(options: Options, utt: str) -> Any:
+    if options.keyed_noise is None:
+        return None  # the operating system's, in the mechanism
+    from dpanon.privacy import KeyedNoise
+
+    return KeyedNoise(options.keyed_noise, utt, "release")
+
+
+def _check(result: Any) -> None:
+    samples = result.samples
+    if samples.shape != (SHIFT * result.num_frames,) or not np.isfinite(samples).all():
+        raise ValueError(f"the system made samples {list(samples.shape)} of {result.num_frames} frames, or not finite")
+
+
+def _reason(error: Exception, path: Path) -> str:
+    from dpanon.errors import DpanonError
+    from dpanon.privacy import PrivacyError
+
+    text = " ".join(str(error).split())
+    if isinstance(error, DpanonError | PrivacyError):
+        return text.removeprefix(f"{path}: ")
+    return f"cannot be anonymized ({type(error).__name__}: {text})"
+
+
+def _start(options: Options, load: Load) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # the parent speaks for all
+    threading.Thread(target=_follow_parent, daemon=True).start()
+    one_thread()
+    _worker.update(system=load(options), options=options)
+    one_thread()
+
+
+def _follow_parent() -> None:
+    """A killed parent takes its workers with it, at once."""
+    if parent := multiprocessing.parent_process():
+        wait_for([parent.sentinel])
+        os._exit(1)
+
+
+def _work(task: Task) -> Outcome:
+    return anonymize_one(_worker["system"], _worker["options"], task)
+
+
+def _end(pool: ProcessPoolExecutor) -> None:
+    processes = list((pool._processes or {}).values())  # none is left after a regular end
+    pool.shutdown(wait=False, cancel_futures=True)
+    for process in processes:
+        process.kill()

@@ -1,0 +1,166 @@
+"""Anonymize a file, a folder or a data directory: IN -> OUT, with privacy.json and privacy.jsonl.
+
+    dpanon anonymize interview.mp3 out.wav           # out.wav, out.privacy.json, out.privacy.jsonl
+    dpanon anonymize recordings/ out/                # out/wav/a-1f2e3d4c.wav, ..., out.names.tsv for you alone
+    dpanon anonymize data/test data/test_anon        # a data directory: same utterances, tables and trials
+
+The audio written is PCM16, 16 kHz, one channel, with nothing but samples in it. A recording that cannot be anonymized
+is refused with one line, the others are finished, and the exit code is 1. A run that was stopped goes on when the same
+command is given again; nothing that is finished is anonymized a second time, since that would cost its privacy again.
+"""
+
+import math
+import shlex
+import sys
+from argparse import ArgumentTypeError
+from pathlib import Path
+
+from tqdm import tqdm
+
+from dpanon.anonymize.batch import Result, release
+from dpanon.anonymize.sources import Plan, make_plan, printable
+from dpanon.anonymize.workers import Options
+from dpanon.cli import INTERRUPTED, ArgumentParser, boolean, run
+from dpanon.errors import UsageError
+from dpanon.features.f0 import METHODS
+from dpanon.privacy.floors import VACUOUS
+
+SYSTEMS = ("dp", "plain", "voxlet")
+EPSILON_F0, EPSILON_BN = 10.0, 100.0
+
+
+def main(argv: list[str] | None = None) -> int:
+    arguments = sys.argv[1:] if argv is None else argv
+    args = parse_args(arguments)
+    options = options_of(args)
+    plan = make_plan(args.source, args.out, args.keep_names)
+    if plan.passed_over:
+        names = ", ".join(printable(path.name) for path in plan.passed_over[:3])
+        print(f"{args.source}: {len(plan.passed_over)} other files are passed over (e.g. {names})", file=sys.stderr)
+    try:
+        result = with_progress(plan, options, args.jobs)
+    except KeyboardInterrupt:
+        print(f"\ninterrupted: what is finished is kept in {plan.partial}. To go on:", file=sys.stderr)
+        print(f"  dpanon anonymize {shlex.join(arguments)}", file=sys.stderr)
+        return INTERRUPTED
+    print(summary(result))
+    return 1 if result.statement is None or (result.refused and not args.allow_refused) else 0
+
+
+def parse_args(argv: list[str]):
+    parser = ArgumentParser(prog="dpanon anonymize", description=__doc__)
+    parser.add_argument("source", type=Path, metavar="IN", help="audio file, folder, or data directory")
+    parser.add_argument("out", type=Path, metavar="OUT", help="file.wav or directory; must not exist")
+    parser.add_argument("--system", choices=SYSTEMS, default="dp", help="plain has no noise and no guarantee")
+    parser.add_argument("--epsilon-f0", type=epsilon, help=f"of the pitch of an utterance (default {EPSILON_F0:g})")
+    parser.add_argument(
+        "--epsilon-bn", type=epsilon, help=f"of a frame of 10 ms of what is said (default {EPSILON_BN:g}; or 10, 1)"
+    )
+    parser.add_argument("--target", default="random", help="voice: random (for each utterance, the default) or its id")
+    parser.add_argument("--jobs", type=positive, default=1, help="processes; each holds one recording (default 1)")
+    parser.add_argument("--f0-method", choices=METHODS, default="swift", help="yaapt is the paper's, and slow")
+    parser.add_argument("--models", type=Path, metavar="DIR", help="weights of your own instead of the shipped ones")
+    parser.add_argument(
+        "--keep-names", type=boolean, default=False, help="of a folder: name the output as the input (default false)"
+    )
+    parser.add_argument(
+        "--allow-refused", type=boolean, default=False, help="exit code 0 if only some are refused (default false)"
+    )
+    parser.add_argument("--keyed-noise", type=int, metavar="SEED", help="repeatable, for tests; NOT releasable")
+    return parser.parse_args(argv)
+
+
+def options_of(args) -> Options:
+    if args.system == "voxlet":
+        raise UsageError("the system voxlet is not part of this version of dpanon; choose dp or plain")
+    noise = args.system != "plain"
+    if not noise and (args.epsilon_f0 is not None or args.epsilon_bn is not None):
+        raise UsageError("the system plain has no noise: leave out --epsilon-f0 and --epsilon-bn, or choose dp")
+    if args.models is not None and not args.models.is_dir():
+        raise UsageError(f"--models {args.models}: no such directory")
+    return Options(
+        system=args.system,
+        epsilon_f0=(EPSILON_F0 if args.epsilon_f0 is None else args.epsilon_f0) if noise else None,
+        epsilon_bn=(EPSILON_BN if args.epsilon_bn is None else args.epsilon_bn) if noise else None,
+        target=args.target,
+        f0_method=args.f0_method,
+        models=str(args.models.resolve()) if args.models else "",
+        keyed_noise=args.keyed_noise,
+        keep_names=args.keep_names,
+    )
+
+
+def with_progress(plan: Plan, options: Options, jobs: int) -> Result:
+    """By the size of the files, so that one long recording among short ones does not spoil the estimate."""
+    total = sum(size(source.path) for source in plan.sources)
+    shape = "{desc}: {percentage:3.0f} %|{bar}| {n_fmt} of {total_fmt} [{elapsed}, {remaining} left]"
+    done = 0
+    with tqdm(
+        total=total, unit="B", unit_scale=True, bar_format=shape, mininterval=0.2 if sys.stderr.isatty() else 10
+    ) as bar:
+
+        def on_refused(path: Path, reason: str) -> None:
+            bar.write(f"refused: {printable(path)}: {printable(reason)}", file=sys.stderr)
+
+        def on_done(path: Path) -> None:
+            nonlocal done
+            done += 1
+            bar.set_description_str(f"{done}/{len(plan.sources)} recordings", refresh=False)
+            bar.update(size(path))
+
+        return release(plan, options, jobs, on_refused=on_refused, on_done=on_done)
+
+
+def summary(result: Result) -> str:
+    """What was released and what it promises, in lines for people."""
+    if result.statement is None:
+        return f"{result.out}: nothing was released, {result.refused} refused"
+    statement = result.statement
+    kept = f" ({result.kept} of them before)" if result.kept else ""
+    lines = [f"{result.out}: {result.released} released{kept}, {result.refused} refused"]
+    if statement["guarantee"]["kind"] == "none":
+        lines.append(f"  no privacy guarantee: {statement['guarantee']['reason']}")
+    else:
+        floor = statement["eer_floor"]
+        floor_words = f"{100 * floor:.2f} %" if floor >= VACUOUS else "vacuous (under 1 %)"
+        lines.append(
+            f"  epsilon of a frame {statement['epsilon_frame_worst']:g}, of an utterance "
+            f"{statement['epsilon_utterance_median']:g} (median) to {statement['epsilon_utterance_worst']:g}; "
+            f"EER floor {floor_words}"
+        )
+    if statement["releasable"] is False:
+        lines.append("  NOT RELEASABLE: the noise can be repeated or is insecure; for tests only")
+    if result.names:
+        lines.append(f"  {result.names} says which recording is which: keep it to yourself")
+    return "\n".join(lines)
+
+
+def size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def epsilon(text: str) -> float:
+    value = _number(text)
+    if not (value > 0 and math.isfinite(value)):
+        raise ArgumentTypeError(f"epsilon must be finite and > 0, got {text}; --system plain is the one without noise")
+    return value
+
+
+def positive(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise ArgumentTypeError(f"expected a whole number > 0, got {text!r}")
+    return int(text)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ArgumentTypeError(f"expected a number, got {text!r}") from None
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,143 @@
+"""What a mechanism promises, in words and numbers, before anything is released.
+
+    dpanon guarantee --mechanism bn --epsilon 10 --frames 1000     # bottleneck frames of ten seconds
+    dpanon guarantee --mechanism f0 --epsilon 10 --frames 1000     # pitch of an utterance
+    dpanon guarantee --mechanism dp --epsilon 10 --epsilon-f0 10   # both, as the system dp releases them
+    dpanon guarantee --mechanism speaker --mu 1                    # Gaussian speaker latent
+
+Floors and ceilings hold for every attacker, whatever it was trained on. An EER floor is the least equal error rate,
+an AUC or linkability ceiling the most that any attacker reaches; "vacuous" means that next to nothing is proved.
+"""
+
+import math
+import sys
+from collections.abc import Callable
+
+from dpanon.cli import ArgumentParser, run
+from dpanon.cli.anonymize import epsilon, positive
+from dpanon.errors import UsageError
+from dpanon.privacy import BottleneckFrames, Guarantee, PitchBox, SpeakerGaussian, capacity, floors
+
+MECHANISMS = ("bn", "f0", "dp", "speaker")
+FRAMES_PER_SECOND = 100
+RADIUS, DIM = 1.0, 64  # of the speaker latent; the guarantee depends on neither
+ALMOST_ONE = 1 - floors.VACUOUS
+
+
+def main(argv: list[str] | None = None) -> None:
+    args = parse_args(sys.argv[1:] if argv is None else argv)
+    if args.mechanism == "speaker":
+        lines = speaker(args.mu, args.delta)
+    elif args.mechanism == "f0":
+        lines = f0(args.epsilon, args.delta)
+    else:
+        lines = bn(args.epsilon, args.frames, args.delta, args.epsilon_f0)
+    print("\n".join(lines))
+
+
+def parse_args(argv: list[str]):
+    parser = ArgumentParser(prog="dpanon guarantee", description=__doc__)
+    parser.add_argument("--mechanism", choices=MECHANISMS, required=True, help="bn, f0, dp (both) or speaker")
+    parser.add_argument("--epsilon", type=epsilon, help="bn, dp: of a frame; f0: of an utterance")
+    parser.add_argument("--epsilon-f0", type=epsilon, help="dp: of the pitch of an utterance")
+    parser.add_argument("--mu", type=epsilon, help="speaker: of one release")
+    parser.add_argument("--frames", type=positive, default=1000, help="of the utterance, 10 ms each (default 1000)")
+    parser.add_argument("--delta", type=probability, default=1e-6, help="of tight accounting (default 1e-6)")
+    args = parser.parse_args(argv)
+    needed = {"speaker": ("mu",), "dp": ("epsilon", "epsilon_f0")}.get(args.mechanism, ("epsilon",))
+    for name in ("mu", "epsilon", "epsilon_f0"):
+        given = getattr(args, name) is not None
+        if given != (name in needed):
+            verb = "needs" if name in needed else "does not take"
+            raise UsageError(f"--mechanism {args.mechanism} {verb} --{name.replace('_', '-')}")
+    return args
+
+
+def bn(epsilon_bn: float, frames: int, delta: float, epsilon_f0: float | None) -> list[str]:
+    """Bottleneck frames, with the pitch when ``epsilon_f0`` is given."""
+    frame = BottleneckFrames(epsilon_bn).guarantee(num_frames=frames)
+    whole = frame.to_unit("utterance")
+    if epsilon_f0 is not None:
+        whole = PitchBox(epsilon_f0, 1).guarantee().compose(whole)
+    nats = capacity.laplace_frame_nats(epsilon_bn)
+    return [
+        frame.sentence(delta),
+        *figures("one frame", frame.eer_floor(), *laplace_ceilings(epsilon_bn)),
+        f"  information ceiling: {rate(nats)} of what is said",
+        "",
+        whole.sentence(delta),
+        *figures(f"the utterance of {frames} frames", whole.eer_floor(), *pure_ceilings(whole.epsilon())),
+        *cost(whole, delta),
+    ]
+
+
+def f0(epsilon_f0: float, delta: float) -> list[str]:
+    whole = PitchBox(epsilon_f0, 1).guarantee()
+    bits = capacity.pure_nats(epsilon_f0) * capacity.NAT
+    return [
+        whole.sentence(delta),
+        *figures("the pitch of an utterance", whole.eer_floor(), *laplace_ceilings(epsilon_f0)),
+        f"  information ceiling: {bits:.4g} bits for the whole utterance",
+        *cost(whole, delta),
+    ]
+
+
+def speaker(mu: float, delta: float) -> list[str]:
+    whole = SpeakerGaussian(mu, RADIUS, DIM).guarantee()
+    bits = capacity.gaussian_ball_nats(mu) * capacity.NAT
+    return [
+        whole.sentence(delta),
+        *figures("the speaker latent", whole.eer_floor(), floors.auc_gdp(mu), floors.linkability_gdp(mu)),
+        f"  information ceiling: {bits:.4g} bits",
+        f"  cost of an utterance: mu = {mu:g} exactly; epsilon = {whole.epsilon(delta):.6g} at delta = {delta:g}",
+    ]
+
+
+def figures(what: str, eer: float, auc: float, linkability: float) -> list[str]:
+    return [
+        f"Of {what}, against any attacker:",
+        f"  EER floor: {f'{100 * eer:.2f} %' if eer >= floors.VACUOUS else 'vacuous (under 1 %)'}",
+        f"  AUC ceiling: {f'{auc:.4f}' if auc <= ALMOST_ONE else f'vacuous (over {ALMOST_ONE:g})'}",
+        f"  linkability ceiling: "
+        f"{f'{linkability:.4f}' if linkability <= ALMOST_ONE else f'vacuous (over {ALMOST_ONE:g})'}",
+    ]
+
+
+def cost(whole: Guarantee, delta: float) -> list[str]:
+    return [
+        f"  cost of an utterance: epsilon = {whole.epsilon():g} by basic composition; "
+        f"{whole.epsilon(delta):.6g} at delta = {delta:g} by the privacy-loss distribution"
+    ]
+
+
+def laplace_ceilings(value: float) -> tuple[float, float]:
+    return floors.auc_laplace(value), _or_one(floors.linkability_laplace, value)
+
+
+def pure_ceilings(value: float) -> tuple[float, float]:
+    """Of a composition: its total as pure epsilon-DP, which bounds it, if loosely."""
+    return floors.auc_pure(value), floors.linkability_pure(value)
+
+
+def rate(nats: float) -> str:
+    bits = nats * capacity.NAT
+    return f"{bits:.4g} bits per frame, {bits * FRAMES_PER_SECOND:.4g} bits per second"
+
+
+def probability(text: str) -> float:
+    value = epsilon(text)
+    if value >= 1:
+        raise UsageError(f"--delta must be between 0 and 1, got {text}")
+    return value
+
+
+def _or_one(ceiling: Callable[[float], float], value: float) -> float:
+    """Beyond the range of floats it is 1 in all digits."""
+    try:
+        return min(1.0, ceiling(value))
+    except OverflowError:
+        return 1.0 if math.isfinite(value) else math.nan
+
+
+if __name__ == "__main__":
+    run(main)
