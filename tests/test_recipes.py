@@ -1,4 +1,4 @@
-"""Every recipe keeps the contract of CONTRIBUTING.md; those with a smoke run in recipes.csv are run.
+"""Every recipe and step keeps the contract of CONTRIBUTING.md; recipes with a smoke run in recipes.csv are run.
 
 recipes.csv: recipe; smoke = options of a run that takes a minute or two, empty when there is none without a corpus;
 makes = files it must leave, relative to the recipe.
@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+
+from dpanon.config import load_config
 
 ROOT = Path(__file__).resolve().parent.parent
 with (ROOT / "tests" / "recipes.csv").open(newline="") as stream:
@@ -107,29 +109,103 @@ def test_what_it_calls_exists_and_takes_the_options_given(recipe):
 
 
 @each_recipe
+def test_the_options_that_a_readme_names_exist(recipe):
+    """In code: an option is one of run.sh, or of a script that the same line names."""
+    directory = ROOT / recipe
+    known = options_of(directory / "run.sh") | {"--help"}
+    for line in (directory / "README.md").read_text(encoding="utf-8").splitlines():
+        here = set(known)
+        for script in re.findall(r"(?:steps|utils|local|tests|tools)/[\w/-]+\.sh", line):
+            here |= options_of(ROOT / script)
+        for option in re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", line):
+            assert option in here, f"{recipe}/README.md: no script of this line takes {option}: {line}"
+
+
+def configurations():
+    """What a file of conf/ is, by the first word of its name."""
+    from dpanon.attack.asv import AsvConfig
+    from dpanon.train.bottleneck import TrainBottleneckConfig
+    from dpanon.train.pitch import TrainPitchConfig
+    from dpanon.train.synth import TrainSynthConfig
+
+    return {"asv": AsvConfig, "bn": TrainBottleneckConfig, "f0": TrainPitchConfig, "synth": TrainSynthConfig}
+
+
+@each_recipe
 def test_configuration_is_read_by_something(recipe):
     directory = ROOT / recipe
+    classes = configurations()
     text = "".join(path.read_text(encoding="utf-8") for path in [directory / "run.sh", *ROOT.glob("steps/*.sh")])
-    read = [re.sub(r"\\\$(\\\{[^}]*\\\}|\w+)", ".+", re.escape(name)) for name in re.findall(r"conf/\S+?\.yaml", text)]
     for conf in (directory / "conf").rglob("*.yaml"):
         assert isinstance(yaml.safe_load(conf.read_text(encoding="utf-8")), dict), conf
+        load_config(classes[conf.stem.split("_")[0]], conf)
         if "tuning" not in conf.parts:
-            name = f"conf/{conf.name}"
-            assert any(re.fullmatch(pattern, name) for pattern in read), f"no one reads {recipe}/{name}"
+            assert f"conf/{conf.name}" in text, f"no one reads {recipe}/conf/{conf.name}"
+
+
+@pytest.mark.parametrize("step", sorted(path.name for path in ROOT.glob("steps/*.sh")))
+def test_a_step_says_how_it_is_used(step, tmp_path):
+    for name in ("steps", "utils", "local"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    for arguments in ((), ("--help",)):
+        ended = subprocess.run(
+            [f"steps/{step}", *arguments],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=60,
+        )
+        assert ended.returncode == (0 if arguments else 2), ended.stderr
+        assert f"Usage: steps/{step} " in (ended.stdout if arguments else ended.stderr)
+    assert {path.name for path in tmp_path.iterdir()} == {"steps", "utils", "local"}, "misuse leaves nothing behind"
+
+
+def copy_of(recipe, tree):
+    """The recipe in a tree of its own, so that nothing in the repository changes."""
+    tree.mkdir(exist_ok=True)
+    for name in ("dpanon", "steps", "utils", "local", "tools", "pyproject.toml"):
+        (tree / name).symlink_to(ROOT / name)
+    made = shutil.ignore_patterns("data", "exp", "corpora", "results", "RESULTS.md", "report.html")
+    shutil.copytree(ROOT / recipe, tree / recipe, symlinks=True, ignore=made)
+    return tree / recipe
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("row", [row for row in ROWS if row["smoke"]], ids=lambda row: row["recipe"])
 def test_smoke(row, tmp_path):
-    """The recipe in a tree of its own, so that nothing in the repository changes."""
-    for name in ("dpanon", "steps", "utils", "local", "tools", "pyproject.toml"):
-        (tmp_path / name).symlink_to(ROOT / name)
-    directory = tmp_path / row["recipe"]
-    made = shutil.ignore_patterns("data", "exp", "corpora", "results", "RESULTS.md", "report.html")
-    shutil.copytree(ROOT / row["recipe"], directory, symlinks=True, ignore=made)
+    directory = copy_of(row["recipe"], tmp_path / "tree")
     ended = run(directory, *shlex.split(row["smoke"]), timeout=1200, DPANON_SETUP="false")
     assert ended.returncode == 0, f"{ended.stdout[-3000:]}\n{ended.stderr[-3000:]}"
     for name in row["makes"].split():
         assert list(directory.glob(name)), f"{row['recipe']} did not make {name}"
     again = run(directory, *shlex.split(row["smoke"]), timeout=300, DPANON_SETUP="false")
     assert again.returncode == 0, f"the second run: {again.stdout[-3000:]}\n{again.stderr[-3000:]}"
+
+
+@pytest.mark.slow
+def test_a_release_does_not_depend_on_the_number_of_jobs(tmp_path):
+    """Byte for byte, with noise that can be repeated."""
+    options = shlex.split("--speakers 1 --system dp --keyed-noise 1")
+    made = []
+    for nj in (1, 3):
+        directory = copy_of("egs/mini/anon", tmp_path / f"nj{nj}")
+        for stage in ("0", "4"):
+            ended = run(
+                directory,
+                *options,
+                "--nj",
+                str(nj),
+                "--stage",
+                stage,
+                "--stop-stage",
+                stage,
+                timeout=600,
+                DPANON_SETUP="false",
+            )
+            assert ended.returncode == 0, f"{ended.stdout[-3000:]}\n{ended.stderr[-3000:]}"
+        (release,) = directory.glob("data/test_*_keyed1")
+        made.append({path.name: path.read_bytes() for path in release.glob("wav/*.wav")})
+        made[-1]["privacy.jsonl"] = (release / "privacy.jsonl").read_bytes()
+    assert len(made[0]) > 1
+    assert made[0] == made[1]

@@ -18,6 +18,7 @@ stop_stage=7        # last stage to run
 list=false          # only print the stages
 nj=2                # parallel jobs of extraction, release and recognition
 corpus=corpora/mini # where the speech is made
+speakers=           # only the first so many of each role and sex, for a quick try
 system="plain dp"   # what to release: some of plain, dp
 epsilon_f0=10       # of one utterance
 epsilon_bn=100      # of one frame; the shipped models know 1, 10 and 100
@@ -43,7 +44,7 @@ if [ "$list" = false ]; then
 fi
 
 if at_stage 0 "data: flite and espeak-ng voices -> $corpus -> data/{train,test}"; then
-  local/mini/prepare.sh --nj "$nj" "$corpus" data
+  local/mini/prepare.sh --nj "$nj" --speakers "$speakers" "$corpus" data
 fi
 
 if at_stage 1 "features: data/train -> f0.scp, xvector.scp, content.scp"; then
