@@ -39,6 +39,9 @@ for table in "$trial/trials" "$trial/privacy.jsonl" "$enrol/enrolls"; do
     inputs+=("$(basename "$table")=$table")
   fi
 done
+if [ -f "$enrol/privacy.jsonl" ]; then
+  inputs+=(enrol_privacy="$enrol/privacy.jsonl")
+fi
 if already_done "$out" "${inputs[@]}"; then
   exit 0
 fi

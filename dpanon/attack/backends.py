@@ -12,7 +12,6 @@ import numpy as np
 import scipy.linalg
 from safetensors.numpy import load_file, save_file
 from sklearn.covariance import ledoit_wolf
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from dpanon.evaluate import EvaluationError
 
@@ -92,15 +91,13 @@ class LdaPlda:
         embeddings, index = _check(embeddings, speakers)
         mean = embeddings.mean(0)
         x = unit(embeddings - mean)
+        within, scatter, excess = _covariances(x, index)
+        values, vectors = scipy.linalg.eigh(scatter, within)  # rising; vectors.T @ within @ vectors = 1
         dim = min(max_dim, index.max(), x.shape[1])  # index.max() is the number of speakers less 1
-        lda = LinearDiscriminantAnalysis(solver="eigen", shrinkage="auto", n_components=dim).fit(x, index)
-        lda_projection = lda.scalings_[:, :dim]
-        x = x @ lda_projection
-        centre = x.mean(0)
-        within, between = _within(x, index), _between(x, index)
-        values, vectors = scipy.linalg.eigh(between, within)  # vectors.T @ within @ vectors = 1
-        keep = values > 1e-6 * max(values.max(), _EPS)
-        return cls(mean, lda_projection @ vectors[:, keep], centre @ vectors[:, keep], np.maximum(values[keep], _EPS))
+        values, vectors = values[-dim:], vectors[:, -dim:]
+        # the means of few recordings scatter even if all speakers are alike
+        between = np.maximum(values - excess, 1e-3 * values[-1])
+        return cls(mean, vectors, x.mean(0) @ vectors, between)
 
     def score(self, enrol: Sequence[np.ndarray], trial: np.ndarray) -> np.ndarray:
         x = self._project(trial)  # (U, M)
@@ -157,19 +154,19 @@ def _residuals(x: np.ndarray, index: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 def _within(x: np.ndarray, index: np.ndarray) -> np.ndarray:
-    """Shrunk covariance of recordings around their speaker's mean; unbiased for the means it estimates. (D, D)"""
+    """Shrunk covariance of recordings around their speaker's mean; unbiased for the means it estimates. (D, D)
+
+    Pooled over speakers before it is shrunk: a covariance of one speaker's few recordings is shrunk to nothing.
+    """
     residuals, _, counts = _residuals(x, index)
     residuals = residuals[counts[index] > 1]
     shrunk, _ = ledoit_wolf(residuals, assume_centered=True)
     covariance = shrunk * len(residuals) / (len(residuals) - (counts > 1).sum())
-    return (
-        covariance + 1e-6 * np.trace(covariance) / len(covariance) * np.eye(len(covariance)) + _EPS * np.eye(len(x.T))
-    )
+    return covariance + (1e-6 * np.trace(covariance) / len(covariance) + _EPS) * np.eye(len(covariance))
 
 
-def _between(x: np.ndarray, index: np.ndarray) -> np.ndarray:
-    """Covariance of speakers: of their means, less what the means of few recordings scatter. (D, D)"""
+def _covariances(x: np.ndarray, index: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """Within-speaker covariance, covariance of speakers' means, and the share of the first in the second."""
     _, means, counts = _residuals(x, index)
     scatter, _ = ledoit_wolf(means - means.mean(0), assume_centered=True)
-    scatter = scatter * len(means) / (len(means) - 1)
-    return scatter - _within(x, index) * (1.0 / counts).mean()
+    return _within(x, index), scatter * len(means) / (len(means) - 1), float((1.0 / counts).mean())

@@ -79,10 +79,8 @@ def floor_text(floor: float | None) -> str:
 
 def _numbers(rows: Sequence[dict], key: str) -> list[float] | None:
     """The values of all rows, or None when one row has none: a set promises what its weakest row does."""
-    values = [row.get(key) for row in rows]
-    if not values or any(value is None for value in values):
-        return None
-    return [float(value) for value in values]
+    values = [float(row[key]) for row in rows if row.get(key) is not None]
+    return values if values and len(values) == len(rows) else None
 
 
 def _json(where: object, text: str) -> dict:

@@ -18,7 +18,7 @@ def score_histograms(panels: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> str
     figure = Figure(figsize=(3.4 * columns, 2.4 * rows), layout="constrained")
     for i, (title, (target, nontarget)) in enumerate(panels.items()):
         axes = figure.add_subplot(rows, columns, i + 1)
-        edges = np.histogram_bin_edges(np.concatenate([target, nontarget]), 40)
+        edges = np.histogram_bin_edges(np.concatenate([target, nontarget]), 40).tolist()
         axes.hist(nontarget, edges, density=True, alpha=0.6, color=_OTHER, label="different speakers")
         axes.hist(target, edges, density=True, alpha=0.6, color=_SAME, label="same speaker")
         axes.set_title(title, fontsize=9)
