@@ -285,9 +285,7 @@ def _check_speakers(path: Path, tables: dict[str, dict[str, str]]) -> None:
             has = expected.get(spk, "no such speaker")
             raise DataDirError(f"{path}/spk2utt:{row}: {spk!r}: utt2spk has {_short(has)}, found {_short(utts)}")
     for name, table in tables.items():
-        want = found if name.startswith("spk2") else utt2spk
-        if name == "spk2utt":
-            want = expected
+        want = expected if name.startswith("spk2") else utt2spk
         if what := differences(want, table):
             ids = "speakers" if name.startswith("spk2") else "utterances"
             raise DataDirError(f"{path}/{name}: against the {ids} of utt2spk, {what}")

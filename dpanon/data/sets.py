@@ -132,20 +132,22 @@ def fix(path: str | Path, allow_pipes: bool = False) -> DataDir:
         if name not in tables:
             raise DataDirError(f"{path}: has no {name}, which nothing can be made from")
     utt2spk = tables["utt2spk"]
-    if "utt2gender" in tables:
-        sexes = tables.pop("utt2gender")
-        tables["spk2gender"] = {utt2spk[utt]: sex[:1].lower() for utt, sex in sexes.items() if utt in utt2spk}
-        (path / "utt2gender").unlink()
+    if pipe := next((f"{utt} {value}" for utt, value in tables["wav.scp"].items() if is_pipe(value)), None):
+        if not allow_pipes:
+            raise DataDirError(f"{path}/wav.scp: found a command, {pipe!r}; if you trust it, add --allow-pipes true")
+    if "spk2gender" not in tables and "utt2gender" in tables:
+        sexes = tables["utt2gender"].items()
+        tables["spk2gender"] = {utt2spk[utt]: sex[:1].lower() for utt, sex in sexes if utt in utt2spk}
     new = {u: u if u == s or u.startswith((f"{s}-", f"{s}_")) else f"{s}-{u}" for u, s in utt2spk.items()}
     for name in tables:
         if not name.startswith("spk2"):
             tables[name] = {new.get(utt, utt): value for utt, value in tables[name].items()}
     for utt, value in tables["wav.scp"].items():
-        if is_pipe(value) and allow_pipes:
+        if is_pipe(value):
             (path / "wav").mkdir(exist_ok=True)
             write_wav(path / "wav" / f"{utt}.wav", read_pipe(value))
             tables["wav.scp"][utt] = f"wav/{utt}.wav"
-    if "utt2num_samples" not in tables and not any(map(is_pipe, tables["wav.scp"].values())):
+    if "utt2num_samples" not in tables:
         tables["utt2num_samples"] = {u: str(num_samples(path / value)) for u, value in tables["wav.scp"].items()}
     trials = enrolls = None
     if (path / "trials").exists():

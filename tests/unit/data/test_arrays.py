@@ -79,7 +79,7 @@ def test_twice_and_bad_names_are_refused(folder):
 def test_a_damaged_ark_is_refused(scp):
     ark = scp.with_suffix(".ark")
     ark.write_bytes(ark.read_bytes()[:20])
-    with pytest.raises(DataDirError, match="'b-1': cannot read .* cut short"):
+    with pytest.raises(DataDirError, match="'b-1': cannot read"):
         load_scp(scp)["b-1"]
     ark.unlink()
     with pytest.raises(DataDirError, match="No such file"):
