@@ -15,6 +15,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from dpanon.anonymize.pipeline import System
 from dpanon.config import load_config
 from dpanon.errors import UsageError
 from dpanon.models.bottleneck import Bottleneck, BottleneckConfig
@@ -68,7 +69,7 @@ def shipped_epsilons(kind: str, models: Path = SHIPPED) -> list[float]:
 
 def load_system(
     name: str, epsilon_bn: float | None = None, epsilon_f0: float | None = None, models: Path | None = None
-):
+) -> System:
     """Put a system together.
 
     Args:
@@ -81,7 +82,6 @@ def load_system(
     Raises:
         UsageError: an unknown system, a missing epsilon, or one without weights.
     """
-    from dpanon.anonymize.pipeline import System
     from dpanon.privacy import BottleneckFrames, PitchBox
 
     models = SHIPPED if models is None else models

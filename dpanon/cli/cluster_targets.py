@@ -1,4 +1,7 @@
-"""Pseudo-speakers of a public pool: <data-dir> with xvector.scp and f0.scp -> <out-dir>/targets.safetensors. Called by steps/cluster_targets.sh."""
+"""Pseudo-speakers of a public pool: <data-dir> with xvector.scp, f0.scp -> <out-dir>/targets.safetensors.
+
+Called by steps/cluster_targets.sh.
+"""
 
 from collections import defaultdict
 from pathlib import Path

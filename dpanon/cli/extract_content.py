@@ -1,4 +1,4 @@
-"""Teacher labels of public training speech: <data>/wav.scp -> content.scp, phones.scp. Called by steps/extract_content.sh."""
+"""Teacher labels of public speech: <data>/wav.scp -> content.scp, phones.scp. Called by steps/extract_content.sh."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Small multi-resolution spectrogram discriminators, for the last part of a synthesizer's training (Jang et al. 2021)."""
+"""Small multi-resolution spectrogram discriminators, for the end of a synthesizer's training (Jang et al. 2021)."""
 
 import torch
 from torch import Tensor, nn

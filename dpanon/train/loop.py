@@ -5,6 +5,7 @@ does depends only on the saved state and on (seed, epoch, position), never on th
 """
 
 import json
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -37,7 +38,7 @@ def learning_rate(config: LoopConfig, step: int) -> float:
     if step < config.warmup:
         return config.lr * (step + 1) / config.warmup
     progress = (step - config.warmup) / max(1, config.steps - config.warmup)
-    return config.lr * (config.final_lr + (1 - config.final_lr) * 0.5 * (1 + np.cos(np.pi * min(1.0, progress))))
+    return config.lr * (config.final_lr + (1 - config.final_lr) * 0.5 * (1 + math.cos(math.pi * min(1.0, progress))))
 
 
 def train(

@@ -1,4 +1,4 @@
-"""Training of the synthesizer on public speech: content through the noise it will see, f0 and x-vector -> the recording.
+"""Training of the synthesizer on public speech: content through its noise, f0 and x-vector -> the recording.
 
 The content is taken from crops whose vocal tract and channel were changed (as in the extractor's own training),
 while the recording to be made stays as it was: timbre has to come from the x-vector.
