@@ -1,7 +1,7 @@
 """Differentially private speaker anonymization.
 
     dpanon anonymize IN OUT    speech of a file, folder or data directory, with a stated guarantee
-    dpanon guarantee           what a release promises, in words and numbers
+    dpanon guarantee           what a mechanism promises, before anything is released
     dpanon evaluate            how well attackers and recognizers do on a released set
     dpanon report              tables and figures of what was measured
     dpanon doctor              what is installed, what is missing, why it matters
