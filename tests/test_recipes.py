@@ -171,6 +171,19 @@ def copy_of(recipe, tree):
     return tree / recipe
 
 
+def test_a_new_recipe_begins_as_a_copy(tmp_path):
+    copy_of("egs/mini/anon", tmp_path)
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "recipes.csv").write_text("recipe,smoke,makes\n", encoding="utf-8")
+    command = [tmp_path / "tools" / "new_recipe.sh", "vctk/anon"]
+    for expected in (0, 1):  # the second time it is there
+        assert subprocess.run(command, capture_output=True, timeout=60).returncode == expected
+    assert (tmp_path / "tests" / "recipes.csv").read_text(encoding="utf-8").endswith("\negs/vctk/anon,,\n")
+    new = tmp_path / "egs" / "vctk" / "anon"
+    assert (new / "steps").resolve() == ROOT / "steps"
+    assert run(new, "--list", "true").stdout.count("\n") == len(STAGES)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("row", [row for row in ROWS if row["smoke"]], ids=lambda row: row["recipe"])
 def test_smoke(row, tmp_path):
