@@ -152,26 +152,38 @@ def write_data_dir(
 ) -> DataDir:
     """Write the tables beside, validate them, and only then give the directory its name.
 
-    spk2utt is made from utt2spk. With ``allow_existing`` the files move one by one into a directory that is
-    there (it may hold the audio); wav.scp goes in last, so that an interrupted write does not read as a set.
+    spk2utt is made from utt2spk. A directory that is there with the same content (tables of arrays aside) stays,
+    so that an interrupted preparation can go on; with other content it is refused. With ``allow_existing`` the
+    files move one by one into a directory that is there (it may hold the audio); wav.scp goes in last, so that an
+    interrupted write does not read as a set.
     """
     path = Path(path) if Path(path).name not in ("", "..") else Path(os.path.abspath(path))
-    if path.exists() and not allow_existing:
-        raise DataDirError(f"{path} exists; remove it to prepare it again")
     rows: dict[str, dict[str, str]] = {
         name: {str(key): str(value) for key, value in table.items()} for name, table in tables.items()
     }
     rows["spk2utt"] = _turn_round(rows.get("utt2spk", {}))
+    trials = None if trials is None else sorted(trials)
+    enrolls = None if enrolls is None else sorted(enrolls)
+    if path.exists() and not allow_existing:
+        there = DataDir.read(path, allow_pipes) if (path / "wav.scp").exists() else None
+        wanted = {name: table for name, table in rows.items() if name == "wav.scp" or not name.endswith(".scp")}
+        if there is None or (there._tables, there._trials, list(there.enrolls)) != (
+            wanted,
+            trials or [],
+            enrolls or [],
+        ):
+            raise DataDirError(f"{path} exists, with other content; remove it to prepare it again")
+        return there
     tmp = path.with_name(f".{path.name}.tmp{os.getpid()}")
     tmp.mkdir(parents=True)
     try:
         for name, table in rows.items():
             _write_lines(tmp / name, (f"{key} {table[key]}" if table[key] else key for key in sorted(table)))
         if trials is not None:
-            lines = (f"{spk} {utt} {'target' if same else 'nontarget'}" for spk, utt, same in sorted(trials))
+            lines = (f"{spk} {utt} {'target' if same else 'nontarget'}" for spk, utt, same in trials)
             _write_lines(tmp / "trials", lines)
         if enrolls is not None:
-            _write_lines(tmp / "enrolls", sorted(enrolls))
+            _write_lines(tmp / "enrolls", enrolls)
         try:
             DataDir.read(tmp, allow_pipes, final=path).check_audio()
         except DataDirError as error:  # the user knows the directory by its own name

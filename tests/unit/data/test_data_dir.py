@@ -169,8 +169,14 @@ def test_trials_and_enrolls(folder, tables):
 
 
 def test_an_existing_directory_is_not_overwritten(data, tables):
-    with pytest.raises(DataDirError, match="exists; remove it to prepare it again"):
+    before = {name: (data.path / name).stat().st_mtime_ns for name in os.listdir(data.path)}
+    assert write_data_dir(data.path, tables).utts == data.utts  # the same again: it stays
+    assert {name: (data.path / name).stat().st_mtime_ns for name in os.listdir(data.path)} == before
+    tables["text"]["f1-0"] += " more"
+    with pytest.raises(DataDirError, match="exists, with other content; remove it to prepare it again"):
         write_data_dir(data.path, tables)
+    with pytest.raises(DataDirError, match="exists, with other content"):
+        write_data_dir(data.path.parent, tables)
 
 
 def test_nothing_gets_the_name_unless_it_is_valid(folder, tables):
