@@ -25,7 +25,7 @@ STAGES = {0: "data", 1: "features", 2: "", 3: "", 4: "release", 5: "attack", 6: 
 each_recipe = pytest.mark.parametrize("recipe", RECIPES)
 
 
-def run(directory, *arguments, timeout=60, **environment):
+def run(directory, *arguments, timeout=120, **environment):
     return subprocess.run(
         ["./run.sh", *arguments],
         cwd=directory,

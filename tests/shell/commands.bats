@@ -26,7 +26,7 @@ from_a_recipe() {
 @test "--help of every command is its header, and quick" {
   from_a_recipe
   for command in $(cd "$repository" && commands); do
-    run timeout 20 "$repository/$command" --help
+    run timeout 60 "$repository/$command" --help
     echo "$command: $status: $output"
     [ "$status" -eq 0 ]
     [[ $output == *"Usage: "* ]]
@@ -36,7 +36,7 @@ from_a_recipe() {
 @test "every command refuses an option it does not know" {
   from_a_recipe
   for command in $(cd "$repository" && commands); do
-    run timeout 20 "$repository/$command" --no-such-option 3
+    run timeout 60 "$repository/$command" --no-such-option 3
     echo "$command: $status: $output"
     [ "$status" -eq 2 ]
     [[ $output == *"unknown option --no-such-option"* ]]
