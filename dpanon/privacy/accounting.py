@@ -69,7 +69,7 @@ def eer_floor(parts: Iterable[Part]) -> float:
     parts = tuple(parts)
     if any(part.family == "approx" for part in parts):
         return floors.eer_from_delta(lambda loss: delta(parts, loss), min(60.0, _largest(parts)))
-    loss = loss_distribution(parts)
+    loss = loss_distribution(parts, 10.0 * loss_interval(parts))  # coarse and quick: it errs on the safe side
     return floors.eer_from_delta(lambda x: float(loss.get_delta_for_epsilon(x)), min(60.0, _largest(parts)))
 
 

@@ -160,7 +160,7 @@ def frames(make: Callable[[float, int], Release], false_alarm: float = 1e-9) -> 
         findings += _additive(release, x, clip.l1_sphere(x), 2.0 / epsilon, 1.0, "laplace", false_alarm)
     for high, low in (clip.l1_ball_pair(4), (np.eye(4)[0], np.eye(4)[1])):
         plus, minus = np.tile(high, (8000, 1)), np.tile(low, (8000, 1))
-        findings.append(event_audit(make(1.0, 4), plus, minus, lambda y: y[:, 0] > high[0], 1.0, false_alarm))
+        findings.append(event_audit(make(1.0, 4), plus, minus, lambda y: y[:, 0] > 1.0, 1.0, false_alarm))
     return findings
 
 

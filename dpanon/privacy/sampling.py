@@ -55,13 +55,9 @@ class SystemNoise:
     low bits betray the input; every guarantee is then stamped INSECURE.
     """
 
-    @property
-    def sampler(self) -> str:
-        return INSECURE if os.environ.get("DPANON_INSECURE_FAST") == "1" else EXACT
-
-    @property
-    def releasable(self) -> bool:
-        return self.sampler == EXACT
+    def __init__(self) -> None:
+        self.sampler = INSECURE if os.environ.get("DPANON_INSECURE_FAST") == "1" else EXACT
+        self.releasable = self.sampler == EXACT
 
     def add_laplace(self, x: np.ndarray, scale: float, bound: float) -> np.ndarray:
         if self.sampler == INSECURE:
