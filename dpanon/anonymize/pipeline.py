@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from dpanon.data.audio import num_frames
+from dpanon.features.content import WhisperEncoder
 from dpanon.features.f0 import extract_f0, normalise_log_f0
 from dpanon.features.fbank import fbank
 from dpanon.features.level import normalise_level
@@ -61,6 +62,9 @@ class System:
             raise ValueError("the noise of bn and that of f0 come together or not at all")
         self.name, self.extractor, self.synthesizer, self.pool = name, extractor, synthesizer, pool
         self.frames, self.pitch, self.box, self.f0_method = frames, pitch, box, f0_method
+        self._encoder: WhisperEncoder | None = None
+        if extractor.config.features == "whisper":
+            self._recogniser()  # what is missing shows before any work
 
     @property
     def epsilon_bn(self) -> float | None:
@@ -105,13 +109,22 @@ class System:
 
     def _bottleneck(self, samples: np.ndarray) -> np.ndarray:
         """(L,) -> bn before noise (T, M) float32, part by part."""
-        feats = fbank(samples)
+        if self.extractor.config.features == "fbank":
+            feats, step = fbank(samples), 1
+        else:
+            feats, step = self._recogniser()(samples), 2  # frames of 20 ms
         mean = torch.from_numpy(feats.mean(0, keepdims=True))[None]
-        out = np.empty((len(feats), self.extractor.config.bottleneck), dtype=np.float32)
-        for start, stop, left, right in parts(len(feats), self.extractor.context):
-            piece = self.extractor.encode(torch.from_numpy(feats[left:right])[None], mean)[0]
+        out = np.empty((num_frames(len(samples)), self.extractor.config.bottleneck), dtype=np.float32)
+        for start, stop, left, right in parts(len(out), self.extractor.context):
+            part = torch.from_numpy(feats[left // step : -(-right // step)])[None]
+            piece = self.extractor.encode(part, mean)[0]
             out[start:stop] = piece[start - left : stop - left].numpy()
         return out
+
+    def _recogniser(self) -> WhisperEncoder:
+        if self._encoder is None:
+            self._encoder = WhisperEncoder()
+        return self._encoder
 
     def _synthesize(self, bn: np.ndarray, f0: np.ndarray, target: Target, noise: NoiseSource | None) -> np.ndarray:
         """Released bn (T, M) and f0 (T,) -> samples (160 T,), part by part, faded into each other."""

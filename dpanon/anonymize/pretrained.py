@@ -11,6 +11,7 @@ The file's metadata holds the configuration; numbers are float16 on disk and flo
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -25,7 +26,7 @@ from dpanon.synth.targets import TargetPool
 
 SHIPPED = Path(__file__).parent / "pretrained"
 SYSTEMS = ("dp", "plain")
-_NETWORKS = {
+_NETWORKS: dict[str, tuple[Any, Any]] = {
     "bn": (Bottleneck, BottleneckConfig),
     "f0": (PitchAutoencoder, PitchAutoencoderConfig),
     "synth": (HarmonicNoise, HarmonicConfig),
@@ -52,7 +53,7 @@ def load_network(kind: str, path: Path) -> nn.Module:
     with safe_open(path, "pt") as file:
         values = json.loads(file.metadata()["config"])
         tensors = {name: file.get_tensor(name).float() for name in file.keys()}
-    config = load_config(config_class, None, [f"{k}={json.dumps(v)}" for k, v in values.items()])
+    config: Any = load_config(config_class, None, [f"{k}={json.dumps(v)}" for k, v in values.items()])
     network = make(config)
     if kind == "f0":
         for name in ("gains", "gain_scales"):  # as many as were measured

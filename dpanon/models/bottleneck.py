@@ -1,7 +1,8 @@
-"""Bottleneck (bn) extractor of paper A: TDNN-F on fbank, a 256-dimensional bottleneck whose frames lie
-on the unit l1 sphere, and the network behind the noise that makes content features of it.
+"""Bottleneck (bn) extractor of paper A: a TDNN-F acoustic model, a 256-dimensional bottleneck whose frames
+lie on the unit l1 sphere, and the network behind the noise that makes content features of it.
 
-    fbank (T, 80) -> encode -> bn (T, 256) -> [noise: dpanon.privacy] -> decode -> content (T/2, 256)
+    fbank (T, 80) or recogniser features (T/2, 384)
+        -> encode -> bn (T, 256) -> [noise: dpanon.privacy] -> decode -> content (T/2, 256)
 
 What carries the guarantee is the noised bn; ``decode`` only post-processes it. The paper's extractor
 also took the speaker's i-vector, which nothing protects; this one does not.
@@ -13,12 +14,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+FEATURES = {"fbank": 80, "whisper": 384}  # values per frame
+_SCALE = {"fbank": 3.0, "whisper": 1.0}  # about their deviation
+
 
 @dataclass(frozen=True)
 class BottleneckConfig:
     """Sizes of the extractor."""
 
-    num_mel: int = 80
+    features: str = "fbank"  # fbank (10 ms), or whisper: the output of a recogniser's encoder (20 ms)
     bottleneck: int = 256  # M in the paper
     hidden: int = 256
     factor: int = 80  # inner dimension of a TDNN-F layer
@@ -38,7 +42,6 @@ class FactorisedTdnn(nn.Module):
         self.linear = nn.Conv1d(hidden, factor, 3, dilation=dilation, padding=dilation, bias=False)
         self.affine = nn.Conv1d(factor, hidden, 3, dilation=dilation, padding=dilation)
         self.norm = ChannelNorm(hidden)
-        self.context = 2 * dilation
 
     def forward(self, x: Tensor) -> Tensor:
         return 0.66 * x + self.norm(functional.relu(self.affine(self.linear(x))))
@@ -70,7 +73,12 @@ class Bottleneck(nn.Module):
     def __init__(self, config: BottleneckConfig):
         super().__init__()
         self.config = c = config
-        self.input = nn.Conv1d(c.num_mel, c.hidden, 6, stride=2, padding=2)
+        if c.features == "fbank":
+            self.input = nn.Conv1d(FEATURES["fbank"], c.hidden, 6, stride=2, padding=2)
+        elif c.features == "whisper":
+            self.input = nn.Conv1d(FEATURES["whisper"], c.hidden, 5, padding=2)
+        else:
+            raise ValueError(f"features must be one of {', '.join(FEATURES)}, got {c.features!r}")
         self.encoder = nn.ModuleList(FactorisedTdnn(c.hidden, c.factor, d) for d in c.encoder_dilations)
         self.to_bn = nn.Conv1d(c.hidden, 2 * c.bottleneck, 1)
         self.from_bn = nn.Conv1d(c.bottleneck, c.hidden, 6, stride=2, padding=2)
@@ -82,18 +90,20 @@ class Bottleneck(nn.Module):
     @property
     def context(self) -> int:
         """Frames of 10 ms on either side that one content frame depends on."""
-        layers = list(self.encoder) + list(self.decoder)
-        return 2 * sum(layer.context for layer in layers) + 8
+        dilations = self.config.encoder_dilations + self.config.decoder_dilations
+        return 2 * sum(2 * dilation for dilation in dilations) + 8
 
-    def encode(self, fbank: Tensor, mean: Tensor | None = None) -> Tensor:
-        """fbank (N, T, num_mel) -> bn before noise (N, T, bottleneck), every frame of unit l1 norm.
+    def encode(self, features: Tensor, mean: Tensor | None = None) -> Tensor:
+        """Features (N, T, 80) at 10 ms, or (N, T/2, 384) at 20 ms, -> bn before noise (N, T, bottleneck).
 
-        ``mean`` (N, 1, num_mel) is that of the whole utterance when ``fbank`` is a part of it.
+        Every frame has unit l1 norm. ``mean`` (N, 1, .) is that of the whole utterance when
+        ``features`` is a part of it.
         """
-        num = fbank.shape[1]
-        mean = fbank.mean(1, keepdim=True) if mean is None else mean
-        x = ((fbank - mean) / 3.0).transpose(1, 2)  # (N, T, M) -> (N, M, T)
-        x = functional.pad(x, (0, num % 2), mode="replicate") if num % 2 else x
+        fast = self.config.features == "fbank"
+        num = features.shape[1] if fast else 2 * features.shape[1]
+        mean = features.mean(1, keepdim=True) if mean is None else mean
+        x = ((features - mean) / _SCALE[self.config.features]).transpose(1, 2)  # (N, T, M) -> (N, M, T)
+        x = functional.pad(x, (0, 1), mode="replicate") if num % 2 else x
         x = functional.relu(self.input(x))
         for layer in self.encoder:
             x = layer(x)

@@ -22,6 +22,9 @@ class PitchAutoencoderConfig:
 class PitchAutoencoder(nn.Module):
     """Input and output are contours: interpolated log f0, zero mean and unit deviation over voiced frames."""
 
+    gain_scales: Tensor
+    gains: Tensor
+
     def __init__(self, config: PitchAutoencoderConfig):
         super().__init__()
         self.config = config

@@ -8,6 +8,8 @@ from torch.nn import functional
 class SpectrogramJudge(nn.Module):
     """Says of every patch of a log spectrogram whether it is real; also gives its inner features."""
 
+    window: Tensor
+
     def __init__(self, fft: int, channels: int = 16):
         super().__init__()
         self.fft = fft

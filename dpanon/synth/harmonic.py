@@ -53,6 +53,8 @@ class Block(nn.Module):
 class HarmonicNoise(nn.Module):
     """See the module. Runs on parts of an utterance when they overlap by ``context`` frames."""
 
+    window: Tensor
+
     def __init__(self, config: HarmonicConfig):
         super().__init__()
         self.config = c = config

@@ -22,7 +22,7 @@ from dpanon.data.data_dir import DataDir
 from dpanon.features.f0 import interpolate_log_f0
 from dpanon.features.fbank import fbank
 from dpanon.features.level import normalise_level
-from dpanon.models.bottleneck import Bottleneck, BottleneckConfig
+from dpanon.models.bottleneck import FEATURES, Bottleneck, BottleneckConfig
 from dpanon.models.losses import cosine_loss
 from dpanon.train.loop import LoopConfig, train, update
 
@@ -41,6 +41,7 @@ class TrainBottleneckConfig:
     batch: int = 16
     warp: float = 0.2  # vocal-tract warping by a factor in [1 - warp, 1 + warp]
     tilt: float = 1.0  # random smooth channel, standard deviation in nepers
+    blur: float = 0.2  # noise in the recogniser's features, in deviations
     phone_weight: float = 0.3
     mel_weight: float = 1.0
 
@@ -78,7 +79,7 @@ def train_bottleneck(config: TrainBottleneckConfig, data: DataDir, out: Path, in
     """
     corpus = Corpus(data)
     model = Bottleneck(config.model)
-    heads = Heads(config.model.content, corpus.teacher_dim, NUM_PHONES, corpus.xvector_dim, config.model.num_mel)
+    heads = Heads(config.model.content, corpus.teacher_dim, NUM_PHONES, corpus.xvector_dim, FEATURES["fbank"])
     both = nn.ModuleDict({"model": model, "heads": heads})
     if init is not None and not (out / "checkpoint.pt").exists():
         both.load_state_dict(torch.load(init / "checkpoint.pt", weights_only=True)["state"]["both"])
@@ -87,7 +88,10 @@ def train_bottleneck(config: TrainBottleneckConfig, data: DataDir, out: Path, in
 
     def step(index: int, batch: list[Crop], rng: np.random.Generator) -> dict[str, float]:
         b = corpus.batch(batch)
-        x, mean = augment(b["fbank"], b["mean"], config.warp, config.tilt)
+        if config.model.features == "fbank":
+            x, mean = augment(b["fbank"], b["mean"], config.warp, config.tilt)
+        else:
+            x, mean = blur(b["content"], config.blur), b["content_mean"]
         content = model.decode(noise(model.encode(x, mean))).transpose(1, 2)  # (N, D, T/2)
         teacher = functional.l1_loss(t := heads.teacher(content).transpose(1, 2), b["teacher"])
         angle = cosine_loss(t, b["teacher"])
@@ -148,6 +152,12 @@ def augment(x: Tensor, mean: Tensor, warp: float, tilt: float) -> tuple[Tensor, 
     return warped(x) + channel, warped(mean) + 0.7 * channel
 
 
+def blur(x: Tensor, size: float) -> Tensor:
+    """Noise and missing channels, so that nothing fine is relied on. (N, T, M) -> (N, T, M)"""
+    keep = (torch.rand(x.shape[0], 1, x.shape[2]) > 0.05).to(x.dtype)
+    return (x + size * torch.randn_like(x)) * keep
+
+
 class Corpus:
     """A data directory in memory: fbank, teacher frames, phones, log f0, x-vectors and mel targets."""
 
@@ -162,6 +172,7 @@ class Corpus:
                 "fbank": feats[:even].astype(np.float16),
                 "mean": feats.mean(0),
                 "teacher": content[utt][: even // 2].astype(np.float16),
+                "content_mean": content[utt].mean(0),
                 "phones": (np.zeros(even // 2) if phones is None else phones[utt][: even // 2]).astype(np.int64),
                 "log_f0": (interpolate_log_f0(f0[utt]) - 5.0)[:even:2],
                 "xvector": xvectors[utt],
@@ -186,6 +197,8 @@ class Corpus:
                     "fbank": item["fbank"][whole].astype(np.float32),
                     "mean": item["mean"][None],
                     "teacher": (item["teacher"][half].astype(np.float32) - self.teacher_mean) / self.teacher_std,
+                    "content": item["teacher"][half].astype(np.float32),
+                    "content_mean": item["content_mean"][None],
                     "phones": item["phones"][half],
                     "log_f0": item["log_f0"][half].astype(np.float32),
                     "xvector": item["xvector"],

@@ -23,7 +23,7 @@ from dpanon.features.level import normalise_level
 from dpanon.models.bottleneck import Bottleneck
 from dpanon.models.losses import StftLoss
 from dpanon.synth.harmonic import SHIFT, HarmonicConfig, HarmonicNoise
-from dpanon.train.bottleneck import augment
+from dpanon.train.bottleneck import augment, blur
 from dpanon.train.loop import LoopConfig, train, update
 
 _FALLBACK_F0 = 150.0  # Hz, for recordings without a voiced frame
@@ -39,6 +39,7 @@ class TrainSynthConfig:
     batch: int = 16
     warp: float = 0.15
     tilt: float = 0.7
+    blur: float = 0.2
     envelope_weight: float = 1.0  # of the smoothed log-mel difference
     adversarial_from: int = -1  # first step with discriminators; -1: never
     adversarial_weight: float = 0.1
@@ -56,7 +57,7 @@ def train_synth(
     """
     from dpanon.synth.discriminators import Discriminators, discriminator_loss, generator_loss
 
-    corpus = _Corpus(data)
+    corpus = _Corpus(data, extractor.config.features)
     extractor.eval().requires_grad_(False)
     noise = _train_noise(epsilon)
     model, judges = HarmonicNoise(config.model), Discriminators()
@@ -71,7 +72,10 @@ def train_synth(
     def step(index: int, batch: list[Crop], rng: np.random.Generator) -> dict[str, float]:
         b = corpus.batch(batch)
         with torch.no_grad():
-            x, mean = augment(b["fbank"], b["mean"], config.warp, config.tilt)
+            if extractor.config.features == "fbank":
+                x, mean = augment(b["features"], b["mean"], config.warp, config.tilt)
+            else:
+                x, mean = blur(b["features"], config.blur), b["mean"]
             content = extractor.decode(noise(extractor.encode(x, mean)))
         made = model(content, b["f0"], b["xvector"], torch.rand(len(batch)))
         true = b["samples"]
@@ -107,6 +111,9 @@ def _train_noise(epsilon: float | None) -> nn.Module:
 class MelLoss(nn.Module):
     """L1 between log-mel spectra: what an ear, or a recogniser, compares. (N, L), (N, L) -> ()"""
 
+    window: Tensor
+    bank: Tensor
+
     def __init__(self, fft: int = 1024, num_mel: int = 80):
         super().__init__()
         self.fft = fft
@@ -135,14 +142,16 @@ def mel_bank(bins: int, num_mel: int, low: float = 20.0, high: float = 8000.0) -
 
 
 class _Corpus:
-    """A data directory in memory: samples, fbank, f0 without gaps and x-vectors."""
+    """A data directory in memory: samples, the extractor's features, f0 without gaps and x-vectors."""
 
-    def __init__(self, data: DataDir):
+    def __init__(self, data: DataDir, features: str):
+        content = load_scp(data.path / "content.scp") if features == "whisper" else None
+        self.per_feature = 1 if content is None else 2  # frames
         f0, xvectors = load_scp(data.path / "f0.scp"), load_scp(data.path / "xvector.scp")
         self.items = {}
         for utt in tqdm(data.utts, desc=f"{data.path}: features", mininterval=10):
             samples = normalise_level(read_audio(data.wav(utt)))
-            feats = fbank(samples)
+            feats = fbank(samples) if content is None else content[utt]
             log_f0 = interpolate_log_f0(f0[utt])
             voiced = bool((f0[utt] > 0).any())
             self.items[utt] = (
@@ -154,12 +163,14 @@ class _Corpus:
             )
 
     def batch(self, crops: list[Crop]) -> dict[str, Tensor]:
-        rows: dict[str, list[np.ndarray]] = {n: [] for n in ("samples", "fbank", "mean", "f0", "xvector")}
+        rows: dict[str, list[np.ndarray]] = {n: [] for n in ("samples", "features", "mean", "f0", "xvector")}
         for crop in crops:
             samples, feats, mean, f0, xvector = self.items[crop.utt]
-            frames = slice(crop.start, crop.start + crop.num_frames)
+            start = crop.start // 2 * 2
+            frames = slice(start, start + crop.num_frames)
+            part = slice(start // self.per_feature, (start + crop.num_frames) // self.per_feature)
             rows["samples"].append(samples[frames.start * SHIFT : frames.stop * SHIFT].astype(np.float32) / 32768)
-            rows["fbank"].append(feats[frames].astype(np.float32))
+            rows["features"].append(feats[part].astype(np.float32))
             rows["mean"].append(mean[None])
             rows["f0"].append(f0[frames])
             rows["xvector"].append(xvector)
