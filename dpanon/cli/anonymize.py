@@ -95,9 +95,8 @@ def with_progress(plan: Plan, options: Options, jobs: int) -> Result:
     total = sum(size(source.path) for source in plan.sources)
     shape = "{desc}: {percentage:3.0f} %|{bar}| {n_fmt} of {total_fmt} [{elapsed}, {remaining} left]"
     done = 0
-    with tqdm(
-        total=total, unit="B", unit_scale=True, bar_format=shape, mininterval=0.2 if sys.stderr.isatty() else 10
-    ) as bar:
+    beat = 0.2 if sys.stderr.isatty() else 10  # seconds: a log is no terminal
+    with tqdm(total=total, unit="B", unit_scale=True, bar_format=shape, mininterval=beat, delay=0.5) as bar:
 
         def on_refused(path: Path, reason: str) -> None:
             bar.write(f"refused: {printable(path)}: {printable(reason)}", file=sys.stderr)

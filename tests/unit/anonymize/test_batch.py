@@ -1,5 +1,6 @@
 """A release of many recordings: what it holds, that it survives a kill, and that nothing is released twice."""
 
+import fcntl
 import json
 import os
 import signal
@@ -20,6 +21,7 @@ from dpanon.data.data_dir import DataDir, write_data_dir
 from dpanon.errors import StaleError, UsageError
 
 DP = Options(epsilon_f0=10.0, epsilon_bn=100.0)
+PLAIN = Options(system="plain")
 KEYED = Options(epsilon_f0=10.0, epsilon_bn=100.0, keyed_noise=7)
 FAKE = Path(fake_system.__file__)
 ROOT = FAKE.parents[3]
@@ -69,7 +71,7 @@ def content(folder):
 
 
 def cli(*arguments, delay=0.0, start=False, **more):
-    command = [sys.executable, str(FAKE), *map(str, arguments)]
+    command = [sys.executable, str(FAKE), "--system", "plain", *map(str, arguments)]  # no noise: no torch to load
     environment = {**os.environ, "FAKE_DELAY": str(delay), "PYTHONPATH": str(ROOT)}
     if start:
         return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -170,7 +172,7 @@ def test_rows_and_statement_say_what_is_promised(tmp_path):
 
 
 def test_plain_claims_nothing_and_says_so(tmp_path):
-    release(folder(tmp_path / "in", 1), tmp_path / "out", Options(system="plain"))
+    release(folder(tmp_path / "in", 1), tmp_path / "out", PLAIN)
     (row,), record = rows_of(tmp_path / "out"), json.loads((tmp_path / "out" / "privacy.json").read_text())
     assert [row[name] for name in ("epsilon_f0", "epsilon_bn", "epsilon_utterance", "eer_floor")] == [None] * 4
     assert {"pitch", "voicing", "energy"} <= set(row["not_covered"])
@@ -181,18 +183,16 @@ def test_plain_claims_nothing_and_says_so(tmp_path):
 # the noise, the target
 
 
-@pytest.mark.parametrize("system", ["dp", "plain"])
-def test_keyed_noise_gives_the_same_bytes_with_any_number_of_jobs(tmp_path, system):
-    epsilons = (10.0, 100.0) if system == "dp" else (None, None)
-    options = Options(system, *epsilons, keyed_noise=7)
-    for source in (folder(tmp_path / "in", 5), data_dir(tmp_path / "data", 5).path):
-        outs = [tmp_path / f"{source.name}{jobs}" for jobs in (1, 3)]
-        for out, jobs in zip(outs, (1, 3), strict=True):
-            release(source, out, options, jobs)
-        assert content(outs[0]) == content(outs[1])
-        record = json.loads((outs[0] / "privacy.json").read_text())
-        assert record["releasable"] is False and record["sentence"].startswith("NOT RELEASABLE")
-        assert all(row["releasable"] is False and row["sampler"] == "keyed" for row in rows_of(outs[0]))
+@pytest.mark.parametrize(("kind", "system"), [("folder", "dp"), ("data", "plain")])
+def test_keyed_noise_gives_the_same_bytes_with_any_number_of_jobs(tmp_path, kind, system):
+    options = KEYED if system == "dp" else Options(system, keyed_noise=7)
+    source = data_dir(tmp_path / "data", 5).path if kind == "data" else folder(tmp_path / "in", 5)
+    for jobs in (1, 3):
+        release(source, tmp_path / f"out{jobs}", options, jobs)
+    assert content(tmp_path / "out1") == content(tmp_path / "out3")
+    record = json.loads((tmp_path / "out1" / "privacy.json").read_text())
+    assert record["releasable"] is False and record["sentence"].startswith("NOT RELEASABLE")
+    assert all(row["releasable"] is False and row["sampler"] == "keyed" for row in rows_of(tmp_path / "out1"))
 
 
 def test_noise_and_target_differ_from_run_to_run_without_a_key(tmp_path):
@@ -230,7 +230,9 @@ def test_a_bug_or_a_death_costs_one_recording_only(tmp_path):
     soundfile.write(source / "bug.wav", np.full(8000, 0.25), 16000)
     soundfile.write(source / "death.wav", np.full(8000, 0.125), 16000)
     said = {}
-    result = release(source, tmp_path / "out", jobs=2, on_refused=lambda path, reason: said.update({path.name: reason}))
+    result = release(
+        source, tmp_path / "out", PLAIN, jobs=2, on_refused=lambda path, reason: said.update({path.name: reason})
+    )
     assert (result.released, result.refused) == (3, 2)
     assert "a bug" in said["bug.wav"] and "died" in said["death.wav"]
 
@@ -270,7 +272,7 @@ def test_a_killed_run_goes_on_and_keeps_what_is_finished(tmp_path, kind, jobs):
     source = data_dir(tmp_path / "data", 6).path if kind == "data" else folder(tmp_path / "in", 6)
     out, partial = tmp_path / "ö out", tmp_path / "ö out.partial"
     options = ("--jobs", jobs)
-    process = cli(*options, source, out, delay=0.15, start=True)
+    process = cli(*options, source, out, delay=1, start=True)
     wait_for_rows(process, partial / "journal.jsonl", 2)
     process.send_signal(signal.SIGKILL)
     process.communicate()
@@ -280,8 +282,8 @@ def test_a_killed_run_goes_on_and_keeps_what_is_finished(tmp_path, kind, jobs):
     assert before and all(data[:4] == b"RIFF" for data in before.values())
     with (partial / "journal.jsonl").open("a") as stream:
         stream.write('{"key": "cut sho')
-    stale = cli(*options, "--epsilon-bn", "10", source, out)
-    assert stale.returncode == 3 and "was begun with epsilon_bn 100.0, now it is 10.0" in stale.stderr
+    stale = cli(*options, "--target", "f00a", source, out)
+    assert stale.returncode == 3 and "was begun with target 'random', now it is 'f00a'" in stale.stderr
     done = cli("--jobs", 1, source, out)  # jobs may differ
     assert done.returncode == 0, done.stderr
     assert "6 released" in done.stdout and "of them before" in done.stdout and not partial.exists()
@@ -292,21 +294,23 @@ def test_a_killed_run_goes_on_and_keeps_what_is_finished(tmp_path, kind, jobs):
 
 
 def test_an_interrupted_run_says_how_to_go_on(tmp_path):
-    process = cli(folder(tmp_path / "in", 6), tmp_path / "out", delay=0.2, start=True)
+    process = cli(folder(tmp_path / "in", 6), tmp_path / "out", delay=1, start=True)
     wait_for_rows(process, tmp_path / "out.partial" / "journal.jsonl", 1)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130 and "Traceback" not in said
-    assert "To go on:" in said and f"dpanon anonymize {tmp_path}/in {tmp_path}/out" in said
+    assert "To go on:" in said and f"dpanon anonymize --system plain {tmp_path}/in {tmp_path}/out" in said
 
 
 def test_two_runs_do_not_share_an_output(tmp_path):
-    process = cli(folder(tmp_path / "in", 6), tmp_path / "out", delay=0.5, start=True)
-    wait_for_rows(process, tmp_path / "out.partial" / "journal.jsonl", 1)
-    other = cli(tmp_path / "in", tmp_path / "out")
-    process.kill()
-    process.communicate()
-    assert other.returncode == 2 and "another run is at work" in other.stderr
+    source = folder(tmp_path / "in", 3)
+    with pytest.raises(KeyboardInterrupt):
+        release(source, tmp_path / "out", on_done=stop_after(1))
+    with (tmp_path / "out.partial" / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(UsageError, match="another run is at work"):
+            release(source, tmp_path / "out")
+    assert release(source, tmp_path / "out").kept == 1
 
 
 @pytest.mark.parametrize("kind", ["file", "folder", "data"])

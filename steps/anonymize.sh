@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Release a set: <data-dir> -> <out-data-dir> with wav/, tables, privacy.json and privacy.jsonl
+#
+# The only step through which private speech becomes public. It never releases a set a second time by itself: a step
+# that was stopped goes on where it was, one that is done is skipped, one with other inputs stops (exit code 3).
+#
+# Usage: steps/anonymize.sh [options] <data-dir> <out-data-dir>
+
+set -euo pipefail
+
+nj=4                        # processes
+cmd=utils/run.py            # utils/run.py here, utils/slurm.py on a cluster
+system=dp                   # or plain: no noise, no guarantee
+epsilon_f0=10               # of one utterance; dp only
+epsilon_bn=100              # of one frame; dp only
+models=                     # directory of weights; empty: the shipped ones
+target=random               # for each utterance, or the id of a target
+f0_method=swift             # or yaapt, harvest
+keyed_noise=                # a seed: repeatable noise, for tests, not to be released
+allow_refused=false         # true: go on without the utterances that cannot be anonymized
+anonymize_dir=exp/anonymize # stamps and logs
+. utils/parse_options.sh
+. utils/stamps.sh
+
+if [ $# -ne 2 ]; then
+  echo "Usage: $0 [options] <data-dir> <out-data-dir>; see $0 --help" >&2
+  exit 2
+fi
+data=$1
+out=$2
+log_dir=$anonymize_dir/$(basename "$out")
+
+options=(--system "$system" --target "$target" --f0-method "$f0_method")
+if [ "$system" != plain ]; then
+  options+=(--epsilon-f0 "$epsilon_f0" --epsilon-bn "$epsilon_bn")
+fi
+if [ -n "$models" ]; then
+  options+=(--models "$models")
+fi
+if [ -n "$keyed_noise" ]; then
+  options+=(--keyed-noise "$keyed_noise")
+fi
+
+inputs=(wav="$data/wav.scp" utt2spk="$data/utt2spk" options="${options[*]}")
+if [ -n "$models" ]; then
+  inputs+=(models="$models")
+fi
+if already_done "$log_dir" "${inputs[@]}"; then
+  exit 0
+fi
+# shellcheck disable=SC2086  # cmd is a command and its options
+$cmd "$log_dir/anonymize.log" \
+  python3 -m dpanon.cli.anonymize --jobs "$nj" --allow-refused "$allow_refused" "${options[@]}" "$data" "$out"
+mark_done "$log_dir" "$out/wav.scp" "$out/privacy.json" "$out/privacy.jsonl"
