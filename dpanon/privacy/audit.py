@@ -66,7 +66,8 @@ def shape(residual: np.ndarray, scale: float, family: str = "laplace", false_ala
 def grid(values: np.ndarray, bits: int) -> Finding:
     """Every output is finite, a multiple of 2^-bits and not -0.0: floating-point noise is not."""
     x = np.ravel(values).astype(np.float64)
-    steps = x * 2.0**bits
+    with np.errstate(over="ignore"):
+        steps = x * 2.0**bits
     off = ~np.isfinite(x) | (steps != np.round(steps)) | ((x == 0) & np.signbit(x))
     return Finding(f"grid 2^-{bits}", bool(off.any()), float(off.mean()), 0.0)
 
