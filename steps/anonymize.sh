@@ -34,16 +34,13 @@ options=(--system "$system" --target "$target" --f0-method "$f0_method")
 if [ "$system" != plain ]; then
   options+=(--epsilon-f0 "$epsilon_f0" --epsilon-bn "$epsilon_bn")
 fi
-if [ -n "$models" ]; then
-  options+=(--models "$models")
-fi
 if [ -n "$keyed_noise" ]; then
   options+=(--keyed-noise "$keyed_noise")
 fi
-
 inputs=(wav="$data/wav.scp" utt2spk="$data/utt2spk" options="${options[*]}")
 if [ -n "$models" ]; then
   inputs+=(models="$models")
+  options+=(--models "$models")
 fi
 if already_done "$log_dir" "${inputs[@]}"; then
   exit 0

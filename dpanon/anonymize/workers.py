@@ -174,9 +174,9 @@ def _reason(error: Exception, path: Path) -> str:
     from dpanon.errors import DpanonError
     from dpanon.privacy import PrivacyError
 
-    text = " ".join(str(error).split())
+    text = " ".join(str(error).removeprefix(f"{path}: ").split())
     if isinstance(error, DpanonError | PrivacyError):
-        return text.removeprefix(f"{path}: ")
+        return text
     return f"cannot be anonymized ({type(error).__name__}: {text})"
 
 

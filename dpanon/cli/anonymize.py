@@ -12,6 +12,7 @@ command is given again; nothing that is finished is anonymized a second time, si
 import math
 import shlex
 import sys
+import time
 from argparse import ArgumentTypeError
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from dpanon.privacy.floors import VACUOUS
 
 SYSTEMS = ("dp", "plain", "voxlet")
 EPSILON_F0, EPSILON_BN = 10.0, 100.0
+BEAT = 10  # seconds between lines of a log
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -37,8 +39,10 @@ def main(argv: list[str] | None = None) -> int:
     if plan.passed_over:
         names = ", ".join(printable(path.name) for path in plan.passed_over[:3])
         print(f"{args.source}: {len(plan.passed_over)} other files are passed over (e.g. {names})", file=sys.stderr)
+    progress = Progress(plan)
     try:
-        result = with_progress(plan, options, args.jobs)
+        with progress.bar:
+            result = release(plan, options, args.jobs, on_refused=progress.on_refused, on_done=progress.on_done)
     except KeyboardInterrupt:
         print(f"\ninterrupted: what is finished is kept in {plan.partial}. To go on:", file=sys.stderr)
         print(f"  dpanon anonymize {shlex.join(arguments)}", file=sys.stderr)
@@ -90,24 +94,34 @@ def options_of(args) -> Options:
     )
 
 
-def with_progress(plan: Plan, options: Options, jobs: int) -> Result:
-    """By the size of the files, so that one long recording among short ones does not spoil the estimate."""
-    total = sum(size(source.path) for source in plan.sources)
-    shape = "{desc}: {percentage:3.0f} %|{bar}| {n_fmt} of {total_fmt} [{elapsed}, {remaining} left]"
-    done = 0
-    beat = 0.2 if sys.stderr.isatty() else 10  # seconds: a log is no terminal
-    with tqdm(total=total, unit="B", unit_scale=True, bar_format=shape, mininterval=beat, delay=0.5) as bar:
+class Progress:
+    """On stderr, by the size of the files, so that one long recording among short ones does not spoil the estimate.
 
-        def on_refused(path: Path, reason: str) -> None:
-            bar.write(f"refused: {printable(path)}: {printable(reason)}", file=sys.stderr)
+    A bar on a terminal; a line now and then in a log, where a refusal has a line of its own.
+    """
 
-        def on_done(path: Path) -> None:
-            nonlocal done
-            done += 1
-            bar.set_description_str(f"{done}/{len(plan.sources)} recordings", refresh=False)
-            bar.update(size(path))
+    def __init__(self, plan: Plan):
+        self.num, self.done = len(plan.sources), 0
+        self.total, self.seen = sum(size(source.path) for source in plan.sources), 0
+        self.began = self.said = time.monotonic()
+        shape = "{desc}: {percentage:3.0f} %|{bar}| [{elapsed}, {remaining} left]"
+        self.bar = tqdm(total=self.total, bar_format=shape, delay=0.5, disable=not sys.stderr.isatty())
 
-        return release(plan, options, jobs, on_refused=on_refused, on_done=on_done)
+    def on_refused(self, path: Path, reason: str) -> None:
+        self.bar.clear()
+        print(f"refused: {printable(path)}: {printable(reason)}", file=sys.stderr)
+
+    def on_done(self, path: Path) -> None:
+        self.done += 1
+        self.seen += size(path)
+        self.bar.set_description_str(f"{self.done}/{self.num} recordings", refresh=False)
+        self.bar.update(size(path))
+        now = time.monotonic()
+        if self.bar.disable and now - self.said > BEAT and self.seen:
+            self.said = now
+            left = tqdm.format_interval((now - self.began) * (self.total - self.seen) / self.seen)
+            spent = tqdm.format_interval(now - self.began)
+            print(f"{self.done}/{self.num} recordings [{spent}, {left} left]", file=sys.stderr, flush=True)
 
 
 def summary(result: Result) -> str:
