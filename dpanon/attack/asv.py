@@ -56,7 +56,7 @@ class Load(Protocol):
 
 
 def train_asv(
-    sets: Sequence[DataDir], out: Path, config: AsvConfig, cache: Path, load: Load = load_extractor
+    sets: Sequence[DataDir], out: Path, config: AsvConfig, cache: Path, load: Load | None = None
 ) -> dict[str, int]:
     """Train every back-end over every extractor on all sets together: ``<out>/<extractor>/<backend>.safetensors``.
 
@@ -69,7 +69,7 @@ def train_asv(
     """
     numbers: dict[str, int] = {}
     for name in config.extractors:
-        extractor = load(name)
+        extractor = (load or load_extractor)(name)
         embeddings: list[np.ndarray] = []
         speakers: list[str] = []
         num_utts = 0
@@ -121,12 +121,12 @@ def score_asv(
     config: AsvConfig,
     cache: Path,
     asv: Path | None = None,
-    load: Load = load_extractor,
+    load: Load | None = None,
 ) -> list[Attack]:
     """Every back-end over every extractor on the trials, the strongest (lowest EER) first."""
     attacks = []
     for extractor_name in config.extractors:
-        extractor = load(extractor_name)
+        extractor = (load or load_extractor)(extractor_name)
         enrol_utts = sorted({utt for utts in trials.models.values() for utt in utts})
         enrolment = embed_set(enrol, extractor, cache / enrol.path.name, enrol_utts)
         tested = embed_set(trial, extractor, cache / trial.path.name, trials.trial_utts)

@@ -12,7 +12,7 @@ from dpanon.evaluate.eer import crossing, error_rates
 REPLICATES = 1000
 LEVEL = 0.95
 SEED = 20_000  # of the resampling only: the same scores give the same interval
-_CHUNK = 20_000_000  # weights held at once
+_CHUNK = 2_000_000  # weights held at once
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from dpanon.evaluate import EvaluationError
 from dpanon.evaluate.eer import stack
 
 METHODS = ("histogram", "monotone")
-MAX_BINS = 100
+MIN_BINS, MAX_BINS = 10, 100
 
 
 def linkability(target, nontarget, omega: float = 1.0, method: str = "histogram", bins: int | None = None) -> float:
@@ -27,7 +27,8 @@ def linkability(target, nontarget, omega: float = 1.0, method: str = "histogram"
         method: ``histogram`` takes the likelihood ratio bin by bin, as VoicePrivacy does; ``monotone`` fits a
             likelihood ratio that never falls with the score (pool adjacent violators), so no bin width is chosen
             and scores of distant speakers that look linked by their rarity alone do not count.
-        bins: of the histogram; None: a tenth of the number of same-speaker trials, 1 to MAX_BINS, as VoicePrivacy.
+        bins: of the histogram; None: a tenth of the number of same-speaker trials, as VoicePrivacy, but not
+            below MIN_BINS: one bin would call every system unlinkable.
     """
     if not 0 < omega < float("inf"):
         raise EvaluationError(f"omega is a ratio of probabilities and has to be finite and > 0, got {omega}")
@@ -49,7 +50,7 @@ def local_linkability(likelihood_ratio, omega: float = 1.0) -> np.ndarray:
 def _histogram(scores: np.ndarray, is_target: np.ndarray, omega: float, bins: int | None) -> float:
     """The integral over bins is a sum: both densities are constant in a bin, whose width cancels."""
     if bins is None:
-        bins = int(np.clip(is_target.sum() // 10, 1, MAX_BINS))
+        bins = int(np.clip(is_target.sum() // 10, MIN_BINS, MAX_BINS))
     if scores.min() == scores.max():
         return 0.0 if omega <= 1 else float(local_linkability(1.0, omega))
     edges = np.linspace(scores.min(), scores.max(), bins + 1)
@@ -64,7 +65,8 @@ def _monotone(scores: np.ndarray, is_target: np.ndarray, omega: float) -> float:
     num_same, num_different = is_target.sum(), (~is_target).sum()
     # weights that make both kinds equally frequent: the fit is then the posterior at L / (1 + L)
     weights = np.where(is_target, 1 / num_same, 1 / num_different)
-    posterior = IsotonicRegression(y_min=0, y_max=1).fit_transform(scores, is_target.astype(float), weights)
+    fit = IsotonicRegression(y_min=0, y_max=1).fit(scores, is_target.astype(float), sample_weight=weights)
+    posterior = fit.predict(scores)
     with np.errstate(divide="ignore"):
         ratio = posterior / (1 - posterior)
     return float(local_linkability(ratio[is_target], omega).mean())

@@ -1,5 +1,7 @@
 """A made test set whose audio is a speaker's number, and an extractor that reads it: no weights are needed."""
 
+import zlib
+
 import numpy as np
 import pytest
 
@@ -21,9 +23,8 @@ class StubExtractor:
         spectrum = np.abs(np.fft.rfft(samples, 1600))
         speaker = int(np.argmax(spectrum[10:]) + 10) // 10
         rng = np.random.default_rng(speaker)
-        vector = rng.normal(size=self.dim) + 0.4 * np.random.default_rng(abs(hash(samples[:99].tobytes()))).normal(
-            size=self.dim
-        )
+        noise = np.random.default_rng(zlib.crc32(samples[:99].tobytes()))
+        vector = rng.normal(size=self.dim) + 0.3 * noise.normal(size=self.dim)
         return (vector / np.linalg.norm(vector)).astype(np.float32)
 
 
@@ -48,8 +49,7 @@ def tone_set(path, num_speakers=6, per_speaker=6, seconds=1.0, first=0, seed=0, 
 @pytest.fixture
 def extractor(monkeypatch):
     StubExtractor.calls = 0
-    for module in ("dpanon.attack.asv", "dpanon.features.xvector"):
-        monkeypatch.setattr(f"{module}.load_extractor", StubExtractor)
+    monkeypatch.setattr("dpanon.attack.asv.load_extractor", StubExtractor)
     return StubExtractor
 
 

@@ -66,9 +66,9 @@ def test_a_draw_without_nontargets_is_left_out():
 
 def test_twenty_thousand_trials_are_fast():
     values, same, enrol, trial = made_trials(30, 25)
-    began = time.monotonic()
+    began = time.process_time()
     bootstrap_eer(values, same, enrol, trial, replicates=200)
-    assert len(values) == 22500 and time.monotonic() - began < 20
+    assert len(values) == 22500 and time.process_time() - began < 20
 
 
 def test_coverage_of_the_mean():

@@ -52,7 +52,7 @@ def test_randomised_response_has_the_closed_form(epsilon):
 def test_ends_of_the_scale(method):
     rng = np.random.default_rng(2)
     assert linkability(rng.random(1000) + 2, rng.random(1000), method=method) == pytest.approx(1.0)
-    assert linkability(np.ones(50), np.ones(70), method=method) == 0.0
+    assert linkability(np.ones(50), np.ones(70), method=method) == pytest.approx(0.0, abs=1e-9)
     assert linkability(rng.random(20_000), rng.random(20_000), method=method) < 0.03
 
 
