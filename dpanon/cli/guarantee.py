@@ -46,10 +46,11 @@ def parse_args(argv: list[str]):
     args = parser.parse_args(argv)
     needed = {"speaker": ("mu",), "dp": ("epsilon", "epsilon_f0")}.get(args.mechanism, ("epsilon",))
     for name in ("mu", "epsilon", "epsilon_f0"):
-        given = getattr(args, name) is not None
-        if given != (name in needed):
-            verb = "needs" if name in needed else "does not take"
-            raise UsageError(f"--mechanism {args.mechanism} {verb} --{name.replace('_', '-')}")
+        option = f"--{name.replace('_', '-')}"
+        if getattr(args, name) is not None and name not in needed:
+            raise UsageError(f"--mechanism {args.mechanism} does not take {option}")
+        if getattr(args, name) is None and name in needed:
+            raise UsageError(f"--mechanism {args.mechanism} needs {option}")
     return args
 
 
