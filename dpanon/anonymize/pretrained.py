@@ -1,7 +1,7 @@
 """The shipped weights: safetensors bundles, and how the parts of a system are put together from them.
 
     pretrained/bn_<name>.safetensors     bottleneck extractor      name: plain, eps100, eps10, eps1 (of one frame)
-    pretrained/synth_<name>.safetensors  synthesizer for that extractor
+    pretrained/synth_plain.safetensors  synthesizer; synth_<name> instead where an extractor has its own
     pretrained/f0_<name>.safetensors     pitch auto-encoder        name: eps100, eps10, eps1 (of one utterance)
     pretrained/targets.safetensors       pseudo-speakers
 
@@ -92,7 +92,7 @@ def load_system(
     if name == "plain":
         if epsilon_bn is not None or epsilon_f0 is not None:
             raise UsageError("the system plain has no noise: leave out --epsilon-bn and --epsilon-f0, or choose dp")
-        return System("plain", _load("bn", "plain", models), _load("synth", "plain", models), pool)
+        return System("plain", _load("bn", "plain", models), _synth("plain", models), pool)
     if epsilon_bn is None or epsilon_f0 is None:
         raise UsageError("the system dp needs --epsilon-bn (of one frame) and --epsilon-f0 (of one utterance)")
     frames = BottleneckFrames(epsilon_bn)  # checks the value first
@@ -110,11 +110,16 @@ def load_system(
     pitch = _load("f0", f"eps{nearest:g}", models)
     box = PitchBox(epsilon_f0, pitch.config.channels)
     bn = f"eps{epsilon_bn:g}"
-    return System("dp", _load("bn", bn, models), _load("synth", bn, models), pool, frames, pitch, box)
+    return System("dp", _load("bn", bn, models), _synth(bn, models), pool, frames, pitch, box)
 
 
 def _load(kind: str, name: str, models: Path):
     return load_network(kind, _existing(models / f"{kind}_{name}.safetensors"))
+
+
+def _synth(name: str, models: Path):
+    """The synthesizer of an extractor; most give the content of the plain one and share its."""
+    return _load("synth", name if (models / f"synth_{name}.safetensors").is_file() else "plain", models)
 
 
 def _existing(path: Path) -> Path:

@@ -18,6 +18,7 @@ from dpanon.models.bottleneck import Bottleneck
 from dpanon.models.pitch_autoencoder import PitchAutoencoder
 from dpanon.synth.harmonic import HarmonicNoise
 from dpanon.train.bottleneck import TrainBottleneckConfig
+from dpanon.train.loop import save_atomically
 from dpanon.train.pitch import TrainPitchConfig
 from dpanon.train.synth import TrainSynthConfig
 
@@ -51,6 +52,15 @@ def load_bottleneck(directory: Path) -> Bottleneck:
     saved = _state(directory)["both"]
     network.load_state_dict({k.removeprefix("model."): v for k, v in saved.items() if k.startswith("model.")})
     return network
+
+
+def save_bottleneck(network: Bottleneck, came_from: Path, directory: Path) -> None:
+    """An extractor that was trained on together with a synthesizer, as a training directory of its own."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for name in ("config.yaml", "figures.json"):
+        shutil.copyfile(came_from / name, directory / name)
+    state = {f"model.{name}": value for name, value in network.state_dict().items()}
+    save_atomically({"state": {"both": state}}, directory / "checkpoint.pt")
 
 
 def load_synth(directory: Path) -> HarmonicNoise:

@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 
 from dpanon.cli import ArgumentParser, run
+from dpanon.cli.export_models import load_bottleneck
 from dpanon.config import load_config, parse_set, save_config
 from dpanon.data.data_dir import DataDir
 from dpanon.train.bottleneck import TrainBottleneckConfig, train_bottleneck
@@ -15,6 +16,7 @@ def main(argv: list[str] | None = None) -> None:
     parser = ArgumentParser(description=__doc__)
     parse_set(parser)
     parser.add_argument("--init", type=Path, help="directory of an earlier run to start from")
+    parser.add_argument("--match", type=Path, help="directory of the extractor whose content this one has to give")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("data", type=Path)
     parser.add_argument("out", type=Path)
@@ -23,7 +25,8 @@ def main(argv: list[str] | None = None) -> None:
     config = load_config(TrainBottleneckConfig, args.config, args.set)
     args.out.mkdir(parents=True, exist_ok=True)
     save_config(config, args.out / "config.yaml")
-    figures = train_bottleneck(config, DataDir.read(args.data), args.out, args.init)
+    match = None if args.match is None else load_bottleneck(args.match).eval().requires_grad_(False)
+    figures = train_bottleneck(config, DataDir.read(args.data), args.out, args.init, match)
     (args.out / "figures.json").write_text(json.dumps(figures, indent=1) + "\n")
     print(f"{args.out}: {config.loop.steps} steps, phone accuracy {figures['phone_accuracy']:.3f}")
 

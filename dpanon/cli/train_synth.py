@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 from dpanon.cli import ArgumentParser, run
-from dpanon.cli.export_models import load_bottleneck
+from dpanon.cli.export_models import load_bottleneck, save_bottleneck
 from dpanon.config import load_config, parse_set, save_config
 from dpanon.data.data_dir import DataDir
 from dpanon.train.synth import TrainSynthConfig, train_synth
@@ -29,6 +29,8 @@ def main(argv: list[str] | None = None) -> None:
     extractor = load_bottleneck(args.bn)
     epsilon = None if args.noise == "none" else float(args.noise)
     figures = train_synth(config, extractor, epsilon, DataDir.read(args.data), args.out, args.init)
+    if config.joint:
+        save_bottleneck(extractor, args.bn, args.out / "bn")
     (args.out / "figures.json").write_text(json.dumps(figures, indent=1) + "\n")
     print(f"{args.out}: {config.loop.steps} steps, mel difference {figures['mel']:.3f}")
 

@@ -44,6 +44,7 @@ class TrainBottleneckConfig:
     blur: float = 0.2  # noise in the recogniser's features, in deviations
     phone_weight: float = 0.3
     mel_weight: float = 1.0
+    match_weight: float = 3.0  # of the distance to the content of another extractor, when there is one (--match)
 
 
 class Heads(nn.Module):
@@ -68,11 +69,18 @@ class Heads(nn.Module):
         return x.view(n, 2, -1, half).permute(0, 3, 1, 2).reshape(n, 2 * half, -1)  # -> (N, T, M)
 
 
-def train_bottleneck(config: TrainBottleneckConfig, data: DataDir, out: Path, init: Path | None = None) -> dict:
+def train_bottleneck(
+    config: TrainBottleneckConfig,
+    data: DataDir,
+    out: Path,
+    init: Path | None = None,
+    match: Bottleneck | None = None,
+) -> dict:
     """Train on a data directory with content.scp, f0.scp, xvector.scp and, if phone_weight > 0, phones.scp.
 
     Args:
         init: a directory of an earlier run to start from (weights and heads), e.g. at a larger epsilon.
+        match: an extractor whose noiseless content this one has to give, so that one synthesizer serves both.
 
     Returns:
         Figures of the last tenth of the run; the network is ``out/checkpoint.pt``.
@@ -92,7 +100,8 @@ def train_bottleneck(config: TrainBottleneckConfig, data: DataDir, out: Path, in
             x, mean = augment(b["fbank"], b["mean"], config.warp, config.tilt)
         else:
             x, mean = blur(b["content"], config.blur), b["content_mean"]
-        content = model.decode(noise(model.encode(x, mean))).transpose(1, 2)  # (N, D, T/2)
+        frames = model.decode(noise(model.encode(x, mean)))  # (N, T/2, D)
+        content = frames.transpose(1, 2)
         teacher = functional.l1_loss(t := heads.teacher(content).transpose(1, 2), b["teacher"])
         angle = cosine_loss(t, b["teacher"])
         logits = heads.phones(content)
@@ -101,12 +110,21 @@ def train_bottleneck(config: TrainBottleneckConfig, data: DataDir, out: Path, in
         )
         mel = functional.l1_loss(heads.mel(content, b["log_f0"], b["xvector"]), b["mel"])
         loss = teacher + angle + config.phone_weight * phone + config.mel_weight * mel
+        figures = {}
+        if match is not None:
+            with torch.no_grad():
+                clear = ("fbank", "mean") if match.config.features == "fbank" else ("content", "content_mean")
+                wanted = match.decode(match.encode(*(b[name] for name in clear)))
+            distance = (frames - wanted).pow(2).mean() / wanted.var()
+            loss = loss + config.match_weight * distance
+            figures["match"] = distance.item()
         update(loss, both, optimizer, config.loop.clip)
         if index % 4 == 0:
             model.constrain()
         said = b["phones"] != corpus.blank
         accuracy = (logits.argmax(1) == b["phones"])[said].float().mean() if said.any() else torch.tensor(0.0)
         return {
+            **figures,
             "loss": loss.item(),
             "teacher": teacher.item(),
             "cosine": 1 - angle.item(),

@@ -40,6 +40,7 @@ class TrainSynthConfig:
     warp: float = 0.15
     tilt: float = 0.7
     blur: float = 0.2
+    joint: bool = False  # go on training the extractor too: its content then carries what this synthesizer needs
     envelope_weight: float = 1.0  # of the smoothed log-mel difference
     adversarial_from: int = -1  # first step with discriminators; -1: never
     adversarial_weight: float = 0.1
@@ -51,18 +52,19 @@ def train_synth(
     """Train on a data directory with f0.scp and xvector.scp.
 
     Args:
-        extractor: trained bn extractor; frozen here.
+        extractor: trained bn extractor; frozen, unless ``config.joint``.
         epsilon: of one frame, the noise in the content; None for the system `plain`.
         init: a directory of an earlier run to start from.
     """
     from dpanon.synth.discriminators import Discriminators, discriminator_loss, generator_loss
 
     corpus = _Corpus(data, extractor.config.features)
-    extractor.eval().requires_grad_(False)
+    extractor.eval().requires_grad_(config.joint)
     noise = _train_noise(epsilon)
     model, judges = HarmonicNoise(config.model), Discriminators()
     spectral, mel = StftLoss(), MelLoss()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=config.loop.lr, betas=(0.8, 0.98), weight_decay=0.01)
+    trained = nn.ModuleList([model, extractor] if config.joint else [model])
+    optimizer = torch.optim.AdamW(trained.parameters(), lr=config.loop.lr, betas=(0.8, 0.98), weight_decay=0.01)
     judge_optimizer = torch.optim.AdamW(judges.parameters(), lr=config.loop.lr, betas=(0.8, 0.98))
     if init is not None and not (out / "checkpoint.pt").exists():
         saved = torch.load(init / "checkpoint.pt", weights_only=True)["state"]
@@ -71,7 +73,7 @@ def train_synth(
 
     def step(index: int, batch: list[Crop], rng: np.random.Generator) -> dict[str, float]:
         b = corpus.batch(batch)
-        with torch.no_grad():
+        with torch.set_grad_enabled(config.joint):
             if extractor.config.features == "fbank":
                 x, mean = augment(b["features"], b["mean"], config.warp, config.tilt)
             else:
@@ -88,13 +90,14 @@ def train_synth(
             adversarial = generator_loss(judges, true, made)
             loss = loss + config.adversarial_weight * adversarial
             figures |= {"judges": judge_loss.item(), "adversarial": adversarial.item()}
-        update(loss, model, optimizer, config.loop.clip)
+        update(loss, trained, optimizer, config.loop.clip)
         return figures
 
     return train(
         out,
         config.loop,
-        {"model": model, "optimizer": optimizer, "judges": judges, "judge_optimizer": judge_optimizer},
+        ({"extractor": extractor} if config.joint else {})
+        | {"model": model, "optimizer": optimizer, "judges": judges, "judge_optimizer": judge_optimizer},
         [optimizer, judge_optimizer],
         lambda epoch: epoch_batches(data, config.crop, config.batch, config.loop.seed, epoch),
         step,
