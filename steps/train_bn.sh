@@ -10,6 +10,7 @@ set -euo pipefail
 cmd=utils/run.py # utils/run.py here, utils/slurm.py on a cluster
 epsilon=         # of one frame; empty: that of <config>
 init=            # <bn-dir> of another run to start from, e.g. at a larger epsilon
+match=           # <bn-dir> whose content this one has to give, so that one synthesizer serves both
 threads=2        # of the processor
 . utils/parse_options.sh
 . utils/stamps.sh
@@ -33,6 +34,10 @@ fi
 if [ -n "$init" ]; then
   inputs+=(init="$init/checkpoint.pt")
   options+=(--init "$init")
+fi
+if [ -n "$match" ]; then
+  inputs+=(match="$match/checkpoint.pt")
+  options+=(--match "$match")
 fi
 if already_done "$out" "${inputs[@]}"; then
   exit 0

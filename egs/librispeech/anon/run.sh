@@ -78,10 +78,9 @@ fi
 if at_stage 2 "DP extractors: data/public -> exp/bn_*, exp/f0_*, or the shipped ones"; then
   if [ "$train" = true ]; then
     steps/train_bn.sh --cmd "$gpu_cmd" conf/bn_plain.yaml data/public exp/bn_plain
-    steps/train_bn.sh --cmd "$gpu_cmd" conf/bn_eps10.yaml data/public exp/bn_eps10
-    steps/train_bn.sh --cmd "$gpu_cmd" --init exp/bn_plain conf/bn_eps100.yaml data/public exp/bn_eps100
-    steps/train_bn.sh --cmd "$gpu_cmd" --init exp/bn_eps10 conf/bn_eps1.yaml data/public exp/bn_eps1
-    for epsilon in 1 10 100; do
+    for epsilon in 100 10 1; do
+      steps/train_bn.sh --cmd "$gpu_cmd" --init exp/bn_plain --match exp/bn_plain "conf/bn_eps$epsilon.yaml" \
+        data/public "exp/bn_eps$epsilon"
       steps/train_f0.sh --cmd "$gpu_cmd" --epsilon "$epsilon" conf/f0.yaml data/public "exp/f0_eps$epsilon"
     done
   else
@@ -89,18 +88,12 @@ if at_stage 2 "DP extractors: data/public -> exp/bn_*, exp/f0_*, or the shipped 
   fi
 fi
 
-if at_stage 3 "public models: data/public -> exp/{synth_*,targets,models}, or the shipped ones"; then
+if at_stage 3 "public models: data/public -> exp/{synth_plain,targets,models}, or the shipped ones"; then
   if [ "$train" = true ]; then
-    steps/train_synth.sh --cmd "$gpu_cmd" conf/synth_plain.yaml data/public exp/bn_plain exp/synth_plain
-    for epsilon in 1 10 100; do
-      steps/train_synth.sh --cmd "$gpu_cmd" --noise "$epsilon" --init exp/synth_plain conf/synth_dp.yaml \
-        data/public "exp/bn_eps$epsilon" "exp/synth_eps$epsilon"
-    done
+    steps/train_synth.sh --cmd "$gpu_cmd" conf/synth.yaml data/public exp/bn_plain exp/synth_plain
     steps/cluster_targets.sh --cmd "$cpu_cmd" data/train exp/targets # true speakers only
-    steps/export_models.sh --f0 "eps1=exp/f0_eps1 eps10=exp/f0_eps10 eps100=exp/f0_eps100" \
-      --bn "plain=exp/bn_plain eps1=exp/bn_eps1 eps10=exp/bn_eps10 eps100=exp/bn_eps100" \
-      --synth "plain=exp/synth_plain eps1=exp/synth_eps1 eps10=exp/synth_eps10 eps100=exp/synth_eps100" \
-      exp/targets exp/models
+    steps/export_models.sh --synth "plain=exp/synth_plain" --f0 "eps100=exp/f0_eps100 eps10=exp/f0_eps10 eps1=exp/f0_eps1" \
+      --bn "plain=exp/bn_plain eps100=exp/bn_eps100 eps10=exp/bn_eps10 eps1=exp/bn_eps1" exp/targets exp/models
   else
     log "the shipped ones, see dpanon/anonymize/pretrained"
   fi
