@@ -75,21 +75,16 @@ if at_stage 1 "features: data/train${unlabelled:+, data/unlabelled} -> f0.scp, x
   fi
 fi
 
-if at_stage 2 "DP extractors: data/public -> exp/synth_plain (synthesizer and extractor), exp/bn_*, exp/f0_*, or the shipped ones"; then
+if at_stage 2 "DP extractors: data/public -> exp/synth_plain, exp/bn_*, exp/f0_*, or the shipped ones"; then
   if [ "$train" = true ]; then
-    plain=exp/synth_plain/bn # what bn_start becomes when the synthesizer is trained with it; the DP ones give its content
+    # the synthesizer goes first, since the extractor is trained on with it, and the DP ones have to give its content
+    plain=exp/synth_plain/bn
     steps/train_bn.sh --cmd "$gpu_cmd" conf/bn_plain.yaml data/public exp/bn_start
-    steps/train_synth.sh --cmd "$gpu_cmd" conf/synth.yaml data/public exp/bn_plain exp/synth
-    for name in plain eps100 eps10 eps1; do # each with its extractor, which goes on learning -> exp/synth_<name>/bn
-      noise=${name#eps}
-      steps/train_synth.sh --cmd "$gpu_cmd" --noise "${noise/plain/none}" --init exp/synth conf/synth_joint.yaml \
-        data/public "exp/bn_$name" "exp/synth_$name"
+    steps/train_synth.sh --cmd "$gpu_cmd" conf/synth.yaml data/public exp/bn_start exp/synth_plain
+    for epsilon in 100 10 1; do
+      steps/train_bn.sh --cmd "$gpu_cmd" --init "$plain" --match "$plain" "conf/bn_eps$epsilon.yaml" data/public "exp/bn_eps$epsilon"
+      steps/train_f0.sh --cmd "$gpu_cmd" --epsilon "$epsilon" conf/f0.yaml data/public "exp/f0_eps$epsilon"
     done
-    steps/cluster_targets.sh --cmd "$cpu_cmd" data/train exp/targets # true speakers only
-    steps/export_models.sh --f0 "eps100=exp/f0_eps100 eps10=exp/f0_eps10 eps1=exp/f0_eps1" \
-      --bn "plain=exp/synth_plain/bn eps100=exp/synth_eps100/bn eps10=exp/synth_eps10/bn eps1=exp/synth_eps1/bn" \
-      --synth "plain=exp/synth_plain eps100=exp/synth_eps100 eps10=exp/synth_eps10 eps1=exp/synth_eps1" \
-      exp/targets exp/models
   else
     log "the shipped ones, see dpanon/anonymize/pretrained"
   fi

@@ -34,8 +34,7 @@ for name in $system; do
   [ -n "${suffix[$name]:-}" ] || _misuse "--system takes some of plain and dp, not '$name'"
   suffix[$name]+=${keyed_noise:+_keyed$keyed_noise}
 done
-dp=eps$epsilon_bn # names the models of the system dp
-models=           # the shipped ones
+models= # the shipped ones
 if [ "$train" = true ]; then
   models=exp/models
 fi
@@ -60,10 +59,12 @@ fi
 
 if at_stage 2 "DP extractors: data/train -> exp/synth_plain, exp/bn_*, exp/f0_*, or the shipped ones"; then
   if [ "$train" = true ]; then
-    plain=exp/synth_plain/bn                                                              # bn_start, after training with the synthesizer
+    # the synthesizer goes first, since the extractor is trained on with it, and the DP one has to give its content
+    plain=exp/synth_plain/bn
     steps/train_bn.sh --cmd "$gpu_cmd" --epsilon 200 conf/bn.yaml data/train exp/bn_start # a regulariser, no claim
     steps/train_synth.sh --cmd "$gpu_cmd" conf/synth.yaml data/train exp/bn_start exp/synth_plain
-    steps/train_bn.sh --cmd "$gpu_cmd" --epsilon "$epsilon_bn" --init exp/bn_plain conf/bn.yaml data/train "exp/bn_$dp"
+    steps/train_bn.sh --cmd "$gpu_cmd" --epsilon "$epsilon_bn" --init "$plain" --match "$plain" \
+      conf/bn.yaml data/train "exp/bn_eps$epsilon_bn"
     steps/train_f0.sh --cmd "$gpu_cmd" --epsilon "$epsilon_f0" conf/f0.yaml data/train "exp/f0_eps$epsilon_f0"
   else
     log "the shipped ones, see dpanon/anonymize/pretrained"
@@ -72,11 +73,9 @@ fi
 
 if at_stage 3 "public models: data/train -> exp/models, or the shipped ones"; then
   if [ "$train" = true ]; then
-    steps/train_synth.sh --cmd "$gpu_cmd" --noise "$epsilon_bn" --init exp/synth_plain conf/synth.yaml \
-      data/train "exp/bn_$dp" "exp/synth_$dp"
     # the made speech has too few voices for pseudo-speakers; those of the shipped pool are taken
-    steps/export_models.sh --f0 "eps$epsilon_f0=exp/f0_eps$epsilon_f0" --synth "plain=exp/synth_plain $dp=exp/synth_$dp" \
-      --bn "plain=exp/synth_plain/bn $dp=exp/synth_$dp/bn" "$DPANON_ROOT/dpanon/anonymize/pretrained" exp/models
+    steps/export_models.sh --synth "plain=exp/synth_plain" --f0 "eps$epsilon_f0=exp/f0_eps$epsilon_f0" \
+      --bn "plain=exp/synth_plain/bn eps$epsilon_bn=exp/bn_eps$epsilon_bn" "$DPANON_ROOT/dpanon/anonymize/pretrained" exp/models
   else
     log "the shipped ones, see dpanon/anonymize/pretrained"
   fi
