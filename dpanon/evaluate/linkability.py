@@ -9,7 +9,7 @@ values of the same number of trials.
 """
 
 import numpy as np
-from sklearn.isotonic import IsotonicRegression
+from scipy.optimize import isotonic_regression
 
 from dpanon.evaluate import EvaluationError
 from dpanon.evaluate.eer import stack
@@ -58,15 +58,15 @@ def _histogram(scores: np.ndarray, is_target: np.ndarray, omega: float, bins: in
     different = np.histogram(scores[~is_target], edges)[0] / (~is_target).sum()
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = np.where(same > 0, same / different, 0.0)
-    return float(same @ local_linkability(ratio, omega))
+    return float(np.clip(same @ local_linkability(ratio, omega), 0.0, 1.0))
 
 
 def _monotone(scores: np.ndarray, is_target: np.ndarray, omega: float) -> float:
-    num_same, num_different = is_target.sum(), (~is_target).sum()
-    # weights that make both kinds equally frequent: the fit is then the posterior at L / (1 + L)
-    weights = np.where(is_target, 1 / num_same, 1 / num_different)
-    fit = IsotonicRegression(y_min=0, y_max=1).fit(scores, is_target.astype(float), sample_weight=weights)
-    posterior = fit.predict(scores)
+    values, index = np.unique(scores, return_inverse=True)
+    # shares that make both kinds equally frequent: the fit is then the posterior L / (1 + L)
+    same = np.bincount(index, is_target, len(values)) / is_target.sum()
+    different = np.bincount(index, ~is_target, len(values)) / (~is_target).sum()
+    posterior = isotonic_regression(same / (same + different), weights=same + different).x
     with np.errstate(divide="ignore"):
-        ratio = posterior / (1 - posterior)
-    return float(local_linkability(ratio[is_target], omega).mean())
+        ratio = np.where(posterior > 1 - 1e-12, np.inf, posterior / (1 - posterior))
+    return float(np.clip(same @ local_linkability(ratio, omega), 0.0, 1.0))

@@ -59,7 +59,7 @@ def test_ends_of_the_scale(method):
 values = st.lists(st.floats(-5, 5), min_size=1, max_size=40)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=60)
 @given(values, values, st.sampled_from(METHODS))
 def test_within_0_and_1(target, nontarget, method):
     assert 0.0 <= linkability(target, nontarget, method=method) <= 1.0
