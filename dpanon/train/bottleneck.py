@@ -19,6 +19,7 @@ from dpanon.data.arrays import load_scp
 from dpanon.data.audio import read_audio
 from dpanon.data.batches import Crop, epoch_batches
 from dpanon.data.data_dir import DataDir
+from dpanon.errors import ConfigError
 from dpanon.features.f0 import interpolate_log_f0
 from dpanon.features.fbank import fbank
 from dpanon.features.level import normalise_level
@@ -90,7 +91,11 @@ def train_bottleneck(
     heads = Heads(config.model.content, corpus.teacher_dim, NUM_PHONES, corpus.xvector_dim, FEATURES["fbank"])
     both = nn.ModuleDict({"model": model, "heads": heads})
     if init is not None and not (out / "checkpoint.pt").exists():
-        both.load_state_dict(torch.load(init / "checkpoint.pt", weights_only=True)["state"]["both"])
+        saved = torch.load(init / "checkpoint.pt", weights_only=True)["state"]["both"]
+        # an extractor that was trained on with a synthesizer has no heads any more: they start anew
+        missing = both.load_state_dict(saved, strict=False).missing_keys
+        if any(name.startswith("model.") for name in missing):
+            raise ConfigError(f"{init}: not an extractor of this size; --init takes one of the same configuration")
     optimizer = torch.optim.AdamW(both.parameters(), lr=config.loop.lr, betas=(0.9, 0.98), weight_decay=0.01)
     noise = _train_noise(config.epsilon)
 
