@@ -1,7 +1,7 @@
 """The shipped weights: safetensors bundles, and how the parts of a system are put together from them.
 
     pretrained/bn_<name>.safetensors     bottleneck extractor      name: plain, eps100, eps10, eps1 (of one frame)
-    pretrained/synth_plain.safetensors  synthesizer; synth_<name> instead where an extractor has its own
+    pretrained/synth_<name>.safetensors  synthesizer; an extractor without one goes with that of the next larger epsilon
     pretrained/f0_<name>.safetensors     pitch auto-encoder        name: eps100, eps10, eps1 (of one utterance)
     pretrained/targets.safetensors       pseudo-speakers
 
@@ -63,7 +63,7 @@ def load_network(kind: str, path: Path) -> nn.Module:
 
 
 def shipped_epsilons(kind: str, models: Path = SHIPPED) -> list[float]:
-    """The epsilons that ``kind`` (bn or f0) was trained for, largest first."""
+    """The epsilons that ``kind`` (bn, f0 or synth) was trained for, largest first."""
     names = [p.stem.removeprefix(f"{kind}_eps") for p in models.glob(f"{kind}_eps*.safetensors")]
     return sorted((float(name) for name in names), reverse=True)
 
@@ -118,8 +118,11 @@ def _load(kind: str, name: str, models: Path):
 
 
 def _synth(name: str, models: Path):
-    """The synthesizer of an extractor; most give the content of the plain one and share its."""
-    return _load("synth", name if (models / f"synth_{name}.safetensors").is_file() else "plain", models)
+    """The synthesizer of an extractor: its own, or that of the next larger epsilon whose content it gives."""
+    if name != "plain":
+        known = [epsilon for epsilon in shipped_epsilons("synth", models) if epsilon >= float(name.removeprefix("eps"))]
+        name = f"eps{min(known):g}" if known else "plain"
+    return _load("synth", name, models)
 
 
 def _existing(path: Path) -> Path:

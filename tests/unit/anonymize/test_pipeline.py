@@ -82,7 +82,7 @@ def test_torch_seed_does_not_reach_the_release(system):
     made = []
     for _ in range(2):
         torch.manual_seed(0)
-        np.random.seed(0)
+        np.random.seed(0)  # noqa: NPY002 (the global generator is the point)
         made.append(system.anonymize(voice(), TARGET).samples)
     assert not np.array_equal(*made)
 
@@ -107,7 +107,9 @@ def test_what_is_released_is_what_the_mechanism_was_given_to_clip(system, monkey
         system.anonymize(voice(), TARGET)
 
 
-@pytest.mark.parametrize("samples", [np.zeros(16000), np.full(16000, 0.4), np.random.default_rng(0).standard_normal(9000)])
+@pytest.mark.parametrize(
+    "samples", [np.zeros(16000), np.full(16000, 0.4), np.random.default_rng(0).standard_normal(9000)]
+)
 def test_silence_dc_and_noise_are_released_like_anything_else(system, samples):
     made = system.anonymize(samples.astype(np.float32), TARGET)
     assert np.isfinite(made.samples).all() and made.guarantee.releasable
@@ -162,6 +164,18 @@ def test_no_epsilon_without_a_meaning(system, tmp_path, bad):
         load_system("dp", bad, 1.0, models=folder)
     with pytest.raises(PrivacyError):
         load_system("dp", 10.0, bad, models=folder)
+
+
+def test_an_extractor_shares_the_synthesizer_of_the_next_larger_epsilon(system, tmp_path):
+    folder = models(system, tmp_path)
+    (folder / "synth_eps10.safetensors").unlink()
+    for epsilon, bias in ((100, 1.0), (50, 2.0)):
+        torch.nn.init.constant_(system.synthesizer.filters.bias, bias)
+        save_network(system.synthesizer, folder / f"synth_eps{epsilon}.safetensors", {})
+    assert load_system("dp", 10.0, 1.0, folder).synthesizer.filters.bias[0] == 2.0
+    (folder / "synth_eps50.safetensors").unlink()
+    (folder / "synth_eps100.safetensors").unlink()
+    assert load_system("dp", 10.0, 1.0, folder).synthesizer.filters.bias[0] == -4.0  # plain
 
 
 def test_half_a_system_cannot_be_built(system):
