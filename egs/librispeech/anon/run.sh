@@ -75,14 +75,18 @@ if at_stage 1 "features: data/train${unlabelled:+, data/unlabelled} -> f0.scp, x
   fi
 fi
 
-if at_stage 2 "DP extractors: data/public -> exp/synth_plain, exp/bn_*, exp/f0_*, or the shipped ones"; then
-  if [ "$train" = true ]; then
-    # the synthesizer goes first, since the extractor is trained on with it, and the DP ones have to give its content
-    plain=exp/synth_plain/bn
-    steps/train_bn.sh --cmd "$gpu_cmd" conf/bn_plain.yaml data/public exp/bn_start
+if at_stage 2 "DP extractors: data/public -> exp/bn_*, exp/f0_*, and those in exp/synth_*/bn, or the shipped ones"; then
+  if [ "$train" = true ]; then # an extractor and its synthesizer learn together, so here are both
+    steps/train_bn.sh --cmd "$gpu_cmd" conf/bn_start.yaml data/public exp/bn_start
     steps/train_synth.sh --cmd "$gpu_cmd" conf/synth.yaml data/public exp/bn_start exp/synth_plain
+    steps/train_synth.sh --cmd "$gpu_cmd" --noise 100 --init exp/synth_plain conf/synth_dp.yaml \
+      data/public exp/synth_plain/bn exp/synth_eps100
+    steps/train_bn.sh --cmd "$gpu_cmd" conf/bn_eps10.yaml data/public exp/bn_eps10
+    steps/train_synth.sh --cmd "$gpu_cmd" --noise 10 --init exp/synth_plain conf/synth_dp.yaml \
+      data/public exp/bn_eps10 exp/synth_eps10
+    steps/train_bn.sh --cmd "$gpu_cmd" --init exp/synth_eps10/bn --match exp/synth_eps10/bn conf/bn_eps1.yaml \
+      data/public exp/bn_eps1 # has the synthesizer of epsilon 10
     for epsilon in 100 10 1; do
-      steps/train_bn.sh --cmd "$gpu_cmd" --init "$plain" --match "$plain" "conf/bn_eps$epsilon.yaml" data/public "exp/bn_eps$epsilon"
       steps/train_f0.sh --cmd "$gpu_cmd" --epsilon "$epsilon" conf/f0.yaml data/public "exp/f0_eps$epsilon"
     done
   else
@@ -90,11 +94,12 @@ if at_stage 2 "DP extractors: data/public -> exp/synth_plain, exp/bn_*, exp/f0_*
   fi
 fi
 
-if at_stage 3 "public models: data/public -> exp/{targets,models}, or the shipped ones"; then
+if at_stage 3 "public models: data/train -> exp/targets; all models -> exp/models, or the shipped ones"; then
   if [ "$train" = true ]; then
     steps/cluster_targets.sh --cmd "$cpu_cmd" data/train exp/targets # true speakers only
-    steps/export_models.sh --synth "plain=exp/synth_plain" --f0 "eps100=exp/f0_eps100 eps10=exp/f0_eps10 eps1=exp/f0_eps1" \
-      --bn "plain=exp/synth_plain/bn eps100=exp/bn_eps100 eps10=exp/bn_eps10 eps1=exp/bn_eps1" exp/targets exp/models
+    steps/export_models.sh --f0 "eps100=exp/f0_eps100 eps10=exp/f0_eps10 eps1=exp/f0_eps1" \
+      --bn "plain=exp/synth_plain/bn eps100=exp/synth_eps100/bn eps10=exp/synth_eps10/bn eps1=exp/bn_eps1" \
+      --synth "plain=exp/synth_plain eps100=exp/synth_eps100 eps10=exp/synth_eps10" exp/targets exp/models
   else
     log "the shipped ones, see dpanon/anonymize/pretrained"
   fi

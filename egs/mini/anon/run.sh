@@ -57,25 +57,24 @@ if at_stage 1 "features: data/train -> f0.scp, xvector.scp, content.scp"; then
   fi
 fi
 
-if at_stage 2 "DP extractors: data/train -> exp/synth_plain, exp/bn_*, exp/f0_*, or the shipped ones"; then
-  if [ "$train" = true ]; then
-    # the synthesizer goes first, since the extractor is trained on with it, and the DP one has to give its content
-    plain=exp/synth_plain/bn
-    steps/train_bn.sh --cmd "$gpu_cmd" --epsilon 200 conf/bn.yaml data/train exp/bn_start # a regulariser, no claim
+if at_stage 2 "DP extractors: data/train -> exp/synth_*/bn, exp/f0_*, or the shipped ones"; then
+  if [ "$train" = true ]; then # an extractor and its synthesizer learn together, so here are both
+    steps/train_bn.sh --cmd "$gpu_cmd" conf/bn.yaml data/train exp/bn_start
     steps/train_synth.sh --cmd "$gpu_cmd" conf/synth.yaml data/train exp/bn_start exp/synth_plain
-    steps/train_bn.sh --cmd "$gpu_cmd" --epsilon "$epsilon_bn" --init "$plain" --match "$plain" \
-      conf/bn.yaml data/train "exp/bn_eps$epsilon_bn"
+    steps/train_synth.sh --cmd "$gpu_cmd" --noise "$epsilon_bn" --init exp/synth_plain conf/synth.yaml \
+      data/train exp/synth_plain/bn "exp/synth_eps$epsilon_bn"
     steps/train_f0.sh --cmd "$gpu_cmd" --epsilon "$epsilon_f0" conf/f0.yaml data/train "exp/f0_eps$epsilon_f0"
   else
     log "the shipped ones, see dpanon/anonymize/pretrained"
   fi
 fi
 
-if at_stage 3 "public models: data/train -> exp/models, or the shipped ones"; then
-  if [ "$train" = true ]; then
-    # the made speech has too few voices for pseudo-speakers; those of the shipped pool are taken
-    steps/export_models.sh --synth "plain=exp/synth_plain" --f0 "eps$epsilon_f0=exp/f0_eps$epsilon_f0" \
-      --bn "plain=exp/synth_plain/bn eps$epsilon_bn=exp/bn_eps$epsilon_bn" "$DPANON_ROOT/dpanon/anonymize/pretrained" exp/models
+if at_stage 3 "public models: targets of the shipped ones; all models -> exp/models, or the shipped ones"; then
+  if [ "$train" = true ]; then # the made speech has too few voices for pseudo-speakers of its own
+    steps/export_models.sh --f0 "eps$epsilon_f0=exp/f0_eps$epsilon_f0" \
+      --bn "plain=exp/synth_plain/bn eps$epsilon_bn=exp/synth_eps$epsilon_bn/bn" \
+      --synth "plain=exp/synth_plain eps$epsilon_bn=exp/synth_eps$epsilon_bn" \
+      "$DPANON_ROOT/dpanon/anonymize/pretrained" exp/models
   else
     log "the shipped ones, see dpanon/anonymize/pretrained"
   fi
