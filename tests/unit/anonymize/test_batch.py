@@ -74,7 +74,15 @@ def cli(*arguments, delay=0.0, start=False, **more):
     command = [sys.executable, str(FAKE), "--system", "plain", *map(str, arguments)]  # no noise: no torch to load
     environment = {**os.environ, "FAKE_DELAY": str(delay), "PYTHONPATH": str(ROOT)}
     if start:
-        return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        return subprocess.Popen(
+            command,
+            env=environment,
+            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            # a job in the background of a shell, as the tests may be, starts with SIGINT ignored
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, **more)
 
 
