@@ -138,7 +138,7 @@ def _blocks(path: str | Path, name: str, channel: Channel) -> Iterator[tuple[int
     except OSError as error:
         raise AudioError(f"{name}: cannot be read: {error.strerror}") from error
     try:
-        sound = soundfile.SoundFile(path)
+        sound = soundfile.SoundFile(os.fsencode(path))  # a name need not be UTF-8
     except (soundfile.LibsndfileError, TypeError, ValueError) as error:
         raise AudioError(f"{name}: not a readable audio file: {_reason(error)}") from error
     done = 0

@@ -38,7 +38,7 @@ class WhisperEncoder:
 
     def __call__(self, samples: np.ndarray) -> np.ndarray:
         num = -(-len(samples) // FRAME)
-        window = 30 * 16000 - max(_SHIFTS)
+        window = 30 * 16000 - max(_SHIFTS) - 2 * FRAME  # the encoder takes at most 30 s
         out = np.zeros((num, self.dim), dtype=np.float64)
         for start in range(0, len(samples), window):
             part = samples[start : start + window]

@@ -81,8 +81,10 @@ def linkability_pure(epsilon: float) -> float:
 def linkability_laplace(epsilon: float) -> float:
     """D_sys (weight 1) of one Laplace release of loss epsilon."""
     epsilon = positive("epsilon", epsilon)
+    if epsilon > 500.0:  # 1 to the last digit, and exp would overflow
+        return 1.0
     between = _integral(lambda x: _link(2.0 * x - epsilon) * 0.5 * math.exp(-x), epsilon / 2.0, epsilon)
-    return between + 0.5 * math.exp(-epsilon) * _link(epsilon)
+    return min(1.0, between + 0.5 * math.exp(-epsilon) * _link(epsilon))
 
 
 def linkability_gdp(mu: float) -> float:

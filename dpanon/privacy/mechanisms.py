@@ -20,6 +20,7 @@ from dpanon.privacy.sampling import NoiseSource, SystemNoise
 if TYPE_CHECKING:
     from dpanon.privacy.layers import TrainNoise
 
+_BLOCK = 4096  # frames
 NO_BASELINE = "use a model without a noise layer for the non-private baseline"
 
 
@@ -66,9 +67,12 @@ class BottleneckFrames:
 
     def release(self, x: Any, noise: NoiseSource | None = None) -> Released:
         noise = SystemNoise() if noise is None else noise
-        clipped = self.clip(x)
-        noisy = noise.add_laplace(clipped, self.scale, self.radius)
-        return Released(_float32(noisy), self.guarantee(num_frames=len(clipped), sampler=noise.sampler))
+        frames = shaped("bottleneck frames", x, "(T, M)", None, self.dim)
+        value = np.empty(frames.shape, dtype=np.float32)
+        for start in range(0, len(frames), _BLOCK):  # frames are independent; a long recording stays small
+            part = slice(start, start + _BLOCK)
+            value[part] = _float32(noise.add_laplace(self.clip(frames[part]), self.scale, self.radius))
+        return Released(value, self.guarantee(num_frames=len(frames), sampler=noise.sampler))
 
     def guarantee(self, num_frames: int | None = None, sampler: str = "exact") -> Guarantee:
         """Of one frame; with ``num_frames`` it can be restated ``to_unit("utterance")``."""

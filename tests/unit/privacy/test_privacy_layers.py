@@ -134,3 +134,13 @@ def test_mechanisms_release_float32_and_leave_the_input_alone(mechanism, shape):
     released = mechanism.release(x)
     assert released.value.dtype == np.float32 and released.value.shape == x.shape
     assert np.array_equal(x, before) and np.isfinite(released.value).all()
+
+
+def test_a_long_recording_is_released_in_parts_like_any_other():
+    """The same clip, scale and claim beyond one block, and no noise twice."""
+    num = 2 * 4096 + 5
+    released = BottleneckFrames(1e3, 8).release(np.zeros((num, 8)))
+    assert released.value.shape == (num, 8) and released.guarantee.num_units == num
+    first, second = released.value[:4096].ravel(), released.value[4096:8192].ravel()
+    assert abs(np.corrcoef(first, second)[0, 1]) < 6 / np.sqrt(len(first))
+    assert abs(np.abs(released.value).mean() / 2e-3 - 1) < 0.05
