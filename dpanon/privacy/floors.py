@@ -101,7 +101,7 @@ def reid_pure(epsilon: float, num_speakers: int) -> float:
 
 def reid_laplace(epsilon: float, num_speakers: int) -> float:
     """Accuracy of naming the speaker among N, one Laplace release of loss epsilon."""
-    epsilon = positive("epsilon", epsilon)
+    epsilon = min(positive("epsilon", epsilon), 500.0)  # the same to the last digit, and exp would overflow
     return _reid(lambda alpha: tradeoff_laplace(alpha, epsilon), num_speakers)
 
 

@@ -210,4 +210,5 @@ def test_repeat_is_linear_and_floors_stay_probabilities(epsilon, n):
 @pytest.mark.parametrize("epsilon", [499.0, 501.0, 1e3, 1e5])
 def test_ceilings_of_a_long_utterance_are_one_not_an_overflow(epsilon):
     assert floors.linkability_laplace(epsilon) == pytest.approx(1.0, abs=1e-6)
+    assert floors.reid_laplace(epsilon, 20) == pytest.approx(1.0, abs=1e-6)
     assert floors.linkability_laplace(epsilon) <= 1.0 and floors.auc_laplace(epsilon) <= 1.0
