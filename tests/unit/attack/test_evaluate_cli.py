@@ -40,7 +40,7 @@ def test_all_conditions_with_training_speech(pair, make_set, capsys):
 
 def test_a_broken_promise_fails(pair):
     path, promise = pair
-    promise(0.45)
+    promise(0.49)  # no error in 8 target trials refutes this much, and not 0.45
     with pytest.raises(EvaluationError, match="the guarantee is broken"):
         cli.main(["--orig", str(path / "test"), "--anon", str(path / "test_dp"), *QUICK])
 
