@@ -189,11 +189,11 @@ def test_a_new_recipe_begins_as_a_copy(tmp_path):
 @pytest.mark.parametrize("row", [row for row in ROWS if row["smoke"]], ids=lambda row: row["recipe"])
 def test_smoke(row, tmp_path):
     directory = copy_of(row["recipe"], tmp_path / "tree")
-    ended = run(directory, *shlex.split(row["smoke"]), timeout=1200, DPANON_SETUP="false")
+    ended = run(directory, *shlex.split(row["smoke"]), timeout=2400, DPANON_SETUP="false")
     assert ended.returncode == 0, f"{ended.stdout[-3000:]}\n{ended.stderr[-3000:]}"
     for name in row["makes"].split():
         assert list(directory.glob(name)), f"{row['recipe']} did not make {name}"
-    again = run(directory, *shlex.split(row["smoke"]), timeout=300, DPANON_SETUP="false")
+    again = run(directory, *shlex.split(row["smoke"]), timeout=600, DPANON_SETUP="false")
     assert again.returncode == 0, f"the second run: {again.stdout[-3000:]}\n{again.stderr[-3000:]}"
 
 
