@@ -8,6 +8,7 @@ set -euo pipefail
 cmd=utils/run.py        # utils/run.py here, utils/slurm.py on a cluster
 baseline=false          # true: the set is clear speech
 system=                 # name in the tables; empty: that in privacy.json
+per_speaker=0           # only the first so many utterances of each speaker; 0: all
 quality_dir=exp/quality # where the figures go
 . utils/parse_options.sh
 . utils/stamps.sh
@@ -19,7 +20,7 @@ fi
 data=$1
 out=$quality_dir/$(basename "$data")
 
-inputs=(wav="$data/wav.scp" system="$system")
+inputs=(wav="$data/wav.scp" system="$system" per_speaker="$per_speaker")
 if [ -f "$data/privacy.jsonl" ]; then
   inputs+=(privacy="$data/privacy.jsonl")
 elif [ "$baseline" = false ]; then
@@ -31,5 +32,5 @@ if already_done "$out" "${inputs[@]}"; then
 fi
 # shellcheck disable=SC2086  # cmd is a command and its options
 $cmd "$out/score.log" \
-  python3 -m dpanon.cli.score_quality --baseline "$baseline" --system "$system" "$data" "$out"
+  python3 -m dpanon.cli.score_quality --baseline "$baseline" --system "$system" --per-speaker "$per_speaker" "$data" "$out"
 mark_done "$out" "$out/metrics.json"

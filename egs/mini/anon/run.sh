@@ -102,12 +102,12 @@ fi
 
 if at_stage 6 "utility: data/test of each system -> WER, correlation of f0, DNSMOS"; then
   steps/score_asr.sh --nj "$nj" --cmd "$cpu_cmd" --baseline true exp/asr data/test
-  steps/score_quality.sh --cmd "$cpu_cmd" --baseline true data/test
+  steps/score_quality.sh --cmd "$cpu_cmd" --per-speaker 4 --baseline true data/test
   for name in $system; do
     test=data/test${suffix[$name]}
     steps/score_asr.sh --nj "$nj" --cmd "$cpu_cmd" --system "${suffix[$name]#_}" exp/asr "$test"
     steps/score_f0.sh --cmd "$cpu_cmd" --system "${suffix[$name]#_}" data/test "$test"
-    steps/score_quality.sh --cmd "$cpu_cmd" --system "${suffix[$name]#_}" "$test"
+    steps/score_quality.sh --cmd "$cpu_cmd" --per-speaker 4 --system "${suffix[$name]#_}" "$test"
   done
 fi
 
