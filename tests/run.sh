@@ -24,7 +24,8 @@ if [ "$setup" = true ]; then
   export PATH="${DPANON_VENV:-$root/.venv}/bin:$PATH"
 fi
 export DPANON_SETUP=false # what the tests call has nothing to install
-export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$(nproc)} MPLBACKEND=Agg PYTHONDONTWRITEBYTECODE=1
+# one thread: recipes run jobs side by side, and threads that wait for each other spin
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1} MPLBACKEND=Agg PYTHONDONTWRITEBYTECODE=1
 marks=()
 if [ "$fast" = true ]; then
   marks=(-m "not slow")

@@ -198,7 +198,7 @@ def test_smoke(row, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_release_does_not_depend_on_the_number_of_jobs(tmp_path):
+def test_a_release_does_not_depend_on_jobs_or_threads(tmp_path):
     """Byte for byte, with noise that can be repeated."""
     options = shlex.split("--speakers 1 --system dp --keyed-noise 1")
     made = []
@@ -216,10 +216,13 @@ def test_a_release_does_not_depend_on_the_number_of_jobs(tmp_path):
                 stage,
                 timeout=600,
                 DPANON_SETUP="false",
+                OMP_NUM_THREADS="2" if nj == 1 else "1",
             )
             assert ended.returncode == 0, f"{ended.stdout[-3000:]}\n{ended.stderr[-3000:]}"
         (release,) = directory.glob("data/test_*_keyed1")
         made.append({path.name: path.read_bytes() for path in release.glob("wav/*.wav")})
         made[-1]["privacy.jsonl"] = (release / "privacy.jsonl").read_bytes()
     assert len(made[0]) > 1
-    assert made[0] == made[1]
+    differ = [name for name in made[0] if made[0][name] != made[1].get(name)]
+    assert made[0].keys() == made[1].keys()
+    assert not differ

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from dpanon.anonymize.sources import regular
 from dpanon.anonymize.statement import details, utterance_row
@@ -150,8 +151,9 @@ def choose_target(pool: Any, options: Options, utt: str) -> Any:
 
 def one_thread() -> None:
     """Sums in another order round differently: results must not depend on the machine's cores."""
-    for name in THREADS:
+    for name in THREADS:  # of libraries that are loaded later, and of processes
         os.environ[name] = "1"
+    threadpool_limits(1)  # of those that are loaded: they have read the environment
     if torch := sys.modules.get("torch"):
         torch.set_num_threads(1)
 
