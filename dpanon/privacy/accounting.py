@@ -89,6 +89,8 @@ def loss_distribution(parts: Iterable[Part], interval: float | None = None) -> A
             one = pld.from_randomized_response(
                 2.0 * (1.0 - keep), num_buckets=2, value_discretization_interval=interval
             )
+        elif part.family == "response":
+            one = _response(pld, part, interval)
         elif part.family == "gaussian":
             one = pld.from_gaussian_mechanism(1.0 / part.value, sensitivity=1.0, value_discretization_interval=interval)
         else:
@@ -98,6 +100,15 @@ def loss_distribution(parts: Iterable[Part], interval: float | None = None) -> A
     if total is None:
         raise PrivacyError("no parts: nothing to account for")
     return total
+
+
+def _response(pld: Any, part: Part, interval: float) -> Any:
+    """Three outcomes: losses +epsilon, 0, -epsilon. The same from either input."""
+    yes, no = part.mass, part.mass * math.exp(-part.value)
+    upper, lower = {1: math.log(yes), -1: math.log(no)}, {1: math.log(no), -1: math.log(yes)}
+    if (rest := 1.0 - yes - no) > 0.0:
+        upper[0] = lower[0] = math.log(rest)
+    return pld.from_two_probability_mass_functions(lower, upper, value_discretization_interval=interval)
 
 
 def loss_interval(parts: Iterable[Part]) -> float:

@@ -32,6 +32,15 @@ def eer_approx(epsilon: float, delta: float) -> float:
     return (1.0 - probability("delta", delta)) * eer_pure(epsilon)
 
 
+def eer_response(epsilon: float, mass: float) -> float:
+    """Equal error rate of a response with loss epsilon in ``mass`` of the cases (see ``guarantee.Part``), else 0.
+
+    Telling the two inputs apart by the outcomes of loss +epsilon errs at rates that add up to
+    ``1 - mass (1 - e^-epsilon)``, and the trade-off has slope -1 where they are equal.
+    """
+    return 0.5 * (1.0 - probability("mass", mass) * -math.expm1(-positive("epsilon", epsilon)))
+
+
 def eer_laplace(epsilon: float) -> float:
     """Equal error rate of one Laplace release of loss epsilon: ``e^(-epsilon / 2) / 2``."""
     return 0.5 * math.exp(-positive("epsilon", epsilon) / 2.0)

@@ -19,11 +19,12 @@ from dpanon.privacy.errors import PrivacyError
 EXACT = "exact"  # rounded ideal noise, AES-256-CTR keyed by the operating system
 KEYED = "keyed"  # the same sampler under a known key: repeatable, so it protects nothing
 INSECURE = "INSECURE"  # torch floating point noise
-UNITS = ("frame", "utterance", "speaker")  # from small to large
-FAMILIES = ("pure", "laplace", "gaussian", "approx")
+UNITS = ("frame", "segment", "utterance", "speaker")  # from small to large
+FAMILIES = ("pure", "response", "laplace", "gaussian", "approx")
 SAMPLERS = (EXACT, KEYED, INSECURE)  # from best to worst
 ADJACENCY = {
     "frame": "replace one frame by any other, the rest of the utterance equal",
+    "segment": "replace one segment of speech by any other, the rest of the utterance equal",
     "utterance": "replace the utterance by any other with the same number of frames",
     "speaker": "replace all utterances of the speaker by any others with the same numbers of frames",
 }
@@ -34,13 +35,16 @@ SCHEMA = 1
 class Part:
     """One elementary mechanism, used ``times`` times.
 
-    ``value`` is epsilon (pure, approx), the loss Delta / scale (laplace) or mu (gaussian).
+    ``value`` is epsilon (pure, response, approx), the loss Delta / scale (laplace) or mu (gaussian).
+    ``mass`` (response only) is the probability of the outcomes that have the loss +epsilon; those of
+    loss -epsilon have ``mass e^-epsilon``, all others the loss 0.
     """
 
     family: str
     value: float
     times: int = 1
     delta: float = 0.0
+    mass: float = 0.0
 
     def __post_init__(self):
         if self.family not in FAMILIES:
@@ -51,6 +55,11 @@ class Part:
             probability("delta", self.delta)
         elif isinstance(self.delta, bool) or self.delta != 0.0:
             raise PrivacyError(f"a {self.family} part has delta 0, got {self.delta!r}")
+        if self.family == "response":
+            if probability("mass", self.mass) > (1.0 + 1e-12) / (1.0 + math.exp(-self.value)):
+                raise PrivacyError(f"mass {self.mass} and mass e^-{self.value:g} are more than 1 together")
+        elif isinstance(self.mass, bool) or self.mass != 0.0:
+            raise PrivacyError(f"a {self.family} part has mass 0, got {self.mass!r}")
 
 
 @dataclass(frozen=True)
@@ -131,7 +140,7 @@ class Guarantee:
         families = {part.family for part in self.parts}
         if not families:
             return "none"
-        if families <= {"pure", "laplace"}:
+        if families <= {"pure", "response", "laplace"}:
             return "pure"
         if families == {"gaussian"}:
             return "gdp"
@@ -184,6 +193,8 @@ class Guarantee:
             return max(0.0, 1.0 - params["delta"]) * floors.eer_pure(params["epsilon"])
         if len(self.parts) == 1 and self.parts[0].times == 1:
             part = self.parts[0]
+            if part.family == "response":
+                return floors.eer_response(part.value, part.mass)
             return floors.eer_laplace(part.value) if part.family == "laplace" else floors.eer_pure(part.value)
         basic = floors.eer_pure(self._basic_epsilon()) if self.kind == "pure" else 0.0
         if 0.5 * math.exp(sum(part.times * _log_affinity(part) for part in self.parts)) < floors.VACUOUS:
@@ -198,7 +209,7 @@ class Guarantee:
         unit = self.unit if unit is None else unit
         if unit not in UNITS or UNITS.index(unit) < UNITS.index(self.unit):
             raise PrivacyError(f"cannot restate a {self.unit}-level claim for {unit!r}: a larger unit is needed")
-        lifted = self.unit == "frame" and unit != "frame"
+        lifted = self.unit in ("frame", "segment") and unit != self.unit
         return replace(
             self,
             parts=tuple(replace(part, times=part.times * n) for part in self.parts),
@@ -254,7 +265,7 @@ class Guarantee:
         for field in fields(self):
             value = getattr(self, field.name)
             record[field.name] = list(value) if isinstance(value, tuple) else value
-        record["parts"] = [{f.name: getattr(part, f.name) for f in fields(part)} for part in self.parts]
+        record["parts"] = [_part_record(part) for part in self.parts]
         return record
 
     def to_json(self) -> str:
@@ -288,6 +299,11 @@ class Guarantee:
         return math.fsum(part.times * part.value for part in self.parts)
 
 
+def _part_record(part: Part) -> dict[str, Any]:
+    """``mass`` is there only where it says something."""
+    return {f.name: getattr(part, f.name) for f in fields(part) if f.name != "mass" or part.mass}
+
+
 def _log_affinity(part: Part) -> float:
     """ln of the Bhattacharyya coefficient of the dominating pair; products over compositions."""
     if part.family == "gaussian":
@@ -295,16 +311,18 @@ def _log_affinity(part: Part) -> float:
     half = part.value / 2.0
     if part.family == "laplace":
         return math.log1p(half) - half
+    if part.family == "response":
+        return math.log1p(-part.mass * -math.expm1(-half) * -math.expm1(-half))
     return math.log(2.0) - half - math.log1p(math.exp(-2.0 * half))  # 1 / cosh
 
 
 def _merge(parts: tuple[Part, ...]) -> tuple[Part, ...]:
     """Equal mechanisms counted together."""
-    times: dict[tuple[str, float, float], int] = {}
+    times: dict[Part, int] = {}
     for part in parts:
-        key = (part.family, part.value, part.delta)
-        times[key] = times.get(key, 0) + part.times
-    return tuple(Part(family, value, n, delta) for (family, value, delta), n in times.items())
+        one = replace(part, times=1)
+        times[one] = times.get(one, 0) + part.times
+    return tuple(replace(one, times=n) for one, n in times.items())
 
 
 def _union(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:

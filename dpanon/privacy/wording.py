@@ -89,11 +89,11 @@ def checked_record(record: Any, names: list[str]) -> dict[str, Any]:
     _need("parts", values["parts"], list)
     for part in values["parts"]:
         _need("part", part, dict)
-        if set(part) != {"family", "value", "times", "delta"}:
+        if set(part) - {"mass"} != {"family", "value", "times", "delta"}:
             raise PrivacyError(f"guarantee: a part has the keys family, value, times, delta; got {sorted(part)}")
         _need("family", part["family"], str)
         _need("times", part["times"], int)
-        for name in ("value", "delta"):
+        for name in ("value", "delta", *({"mass"} & set(part))):
             _need(name, part[name], (int, float))
             if not math.isfinite(part[name]):
                 raise PrivacyError(f"guarantee: {name} must be finite")
