@@ -11,22 +11,32 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dpanon.privacy import accounting, audit, capacity, clip, floors, sampling
+    from dpanon.privacy.discrete import CodebookChoice, IntegerLaplace, SubsetSelection, TokenResponse
     from dpanon.privacy.errors import PrivacyError
     from dpanon.privacy.guarantee import Guarantee
+    from dpanon.privacy.latent import ClippedLatent
     from dpanon.privacy.layers import ReleaseNoise, TrainNoise, require_eval
     from dpanon.privacy.mechanisms import BottleneckFrames, PitchBox, Released, SpeakerGaussian
+    from dpanon.privacy.pitch import LowRankPitch, PitchGaussian
     from dpanon.privacy.sampling import KeyedNoise, SystemNoise
 
 __all__ = [
     "BottleneckFrames",
+    "ClippedLatent",
+    "CodebookChoice",
     "Guarantee",
+    "IntegerLaplace",
     "KeyedNoise",
+    "LowRankPitch",
     "PitchBox",
+    "PitchGaussian",
     "PrivacyError",
     "ReleaseNoise",
     "Released",
     "SpeakerGaussian",
+    "SubsetSelection",
     "SystemNoise",
+    "TokenResponse",
     "TrainNoise",
     "accounting",
     "audit",
@@ -39,14 +49,21 @@ __all__ = [
 
 _HOMES = {
     "BottleneckFrames": "mechanisms",
+    "ClippedLatent": "latent",
+    "CodebookChoice": "discrete",
     "Guarantee": "guarantee",
+    "IntegerLaplace": "discrete",
     "KeyedNoise": "sampling",
+    "LowRankPitch": "pitch",
     "PitchBox": "mechanisms",
+    "PitchGaussian": "pitch",
     "PrivacyError": "errors",
     "ReleaseNoise": "layers",
     "Released": "mechanisms",
     "SpeakerGaussian": "mechanisms",
+    "SubsetSelection": "discrete",
     "SystemNoise": "sampling",
+    "TokenResponse": "discrete",
     "TrainNoise": "layers",
     "require_eval": "layers",
 }

@@ -19,13 +19,22 @@ def pure_nats(epsilon: float) -> float:
     ``h = e^epsilon l`` and ``l = 1 / (p e^epsilon + 1 - p)``: likelihood ratios of mean 1 whose range
     is e^epsilon; the extreme law has two points, and subset selection attains it.
     """
-    epsilon = positive("epsilon", epsilon)
-    # In p the value is p h eps + ln l with p h = p e^eps l; the derivative vanishes at this p.
-    p = 1.0 / -math.expm1(-epsilon) * (epsilon + math.expm1(-epsilon)) / math.expm1(epsilon) if epsilon < 700 else 0.0
+    p = best_share(epsilon)
     if p == 0.0:
         return epsilon - math.log(epsilon) - 1.0
     low = 1.0 / (1.0 + p * math.expm1(epsilon))
     return p * math.exp(epsilon) * low * epsilon + math.log(low)
+
+
+def best_share(epsilon: float) -> float:
+    """The p of ``pure_nats``: the share of inputs that an output should favour. 0 where it is under 1e-300.
+
+    In p the value is ``p h eps + ln l`` with ``p h = p e^eps l``; the derivative vanishes there.
+    """
+    epsilon = positive("epsilon", epsilon)
+    if epsilon >= 700.0:
+        return 0.0
+    return (epsilon + math.expm1(-epsilon)) / -math.expm1(-epsilon) / math.expm1(epsilon)
 
 
 def laplace_frame_nats(epsilon: float) -> float:

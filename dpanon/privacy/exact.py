@@ -67,6 +67,12 @@ def log_(x: np.ndarray) -> None:
     torch.from_numpy(x).log_()
 
 
+def exp_(x: np.ndarray) -> None:
+    import torch
+
+    torch.from_numpy(x).exp_()
+
+
 def cos_(x: np.ndarray) -> None:
     import torch
 
@@ -81,18 +87,19 @@ def sin_(x: np.ndarray) -> None:
 
 @functools.cache
 def check_libm(num: int = 199) -> None:
-    """The filter trusts log, sin and cos to a few units in the last place: compare them once with mpmath."""
+    """The filter trusts log, exp, sin and cos to a few units in the last place: compare them once with mpmath."""
     u = (np.arange(num) + 0.5) / num
     u = np.concatenate([u, u**9, 1.0 - u**30 / 8])
     for name, function, points, reference in (
         ("log", log_, u, libmp.mpf_log),
+        ("exp", exp_, -700.0 * u, libmp.mpf_exp),
         ("cos", cos_, np.pi * (2 * u - 1), libmp.mpf_cos),
         ("sin", sin_, np.pi * (2 * u - 1), libmp.mpf_sin),
     ):
         truth = np.array([libmp.to_float(reference(libmp.from_float(float(p)), 80)) for p in points])
         values = points.copy()
         function(values)
-        allowed = 2.0**-50 * np.maximum(np.abs(truth), 2.0**-2 if name != "log" else 0.0)
+        allowed = 2.0**-50 * np.maximum(np.abs(truth), 2.0**-2 if name in ("cos", "sin") else 0.0)
         if (np.abs(values - truth) > allowed).any():
             raise PrivacyError(f"{name} is not accurate on this machine: no noise can be drawn safely")
 

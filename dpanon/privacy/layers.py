@@ -14,10 +14,13 @@ from torch import Tensor, nn
 
 from dpanon.privacy.errors import PrivacyError
 from dpanon.privacy.guarantee import Guarantee
+from dpanon.privacy.latent import ClippedLatent
 from dpanon.privacy.mechanisms import BottleneckFrames, PitchBox, SpeakerGaussian
+from dpanon.privacy.pitch import PitchGaussian
 from dpanon.privacy.sampling import NoiseSource, SystemNoise
 
-Mechanism = BottleneckFrames | PitchBox | SpeakerGaussian
+Mechanism = BottleneckFrames | PitchBox | PitchGaussian | SpeakerGaussian | ClippedLatent
+VECTORS = (SpeakerGaussian, ClippedLatent)  # one (M,) per utterance
 TINY = 2.0**-100
 
 
@@ -30,8 +33,8 @@ class TrainNoise(nn.Module):
     Shape:
         bottleneck frames: ``(N, T, M)`` -> ``(N, T, M)``; the scale is the same for every N and T.
         pitch box: ``(N, C, T)`` -> ``(N, C, T)``; the scale is ``C * K / epsilon`` with K = T, or
-            row by row the ``num_frames`` ``(N,)`` of a padded batch.
-        speaker latent: ``(N, M)`` -> ``(N, M)``.
+            row by row the ``num_frames`` ``(N,)`` of a padded batch; Gaussian pitch likewise, ``sqrt(C * K) / mu``.
+        speaker latent, clipped latent: ``(N, M)`` -> ``(N, M)``.
     """
 
     guarantee = Guarantee.none("training regulariser")
@@ -47,12 +50,18 @@ class TrainNoise(nn.Module):
                 _check(x, "(N, T, M)", 3, 2, self.mechanism.dim)
                 x = x / x.abs().sum(-1, keepdim=True).clamp_min(TINY)
                 return x + self.mechanism.scale * _laplace(x)
-            if isinstance(self.mechanism, PitchBox):
+            if isinstance(self.mechanism, PitchBox | PitchGaussian):
                 _check(x, "(N, C, T)", 3, 1, self.mechanism.channels)
-                unit = self.mechanism.channels / self.mechanism.epsilon
-                scale = unit * (x.shape[2] if num_frames is None else num_frames.to(x).view(-1, 1, 1))
-                return x.clamp(0.0, 1.0) + scale * _laplace(x)
+                length = torch.tensor(float(x.shape[2])) if num_frames is None else num_frames.to(x).view(-1, 1, 1)
+                entries, x = self.mechanism.channels * length, x.clamp(0.0, 1.0)
+                if isinstance(self.mechanism, PitchBox):
+                    return x + entries / self.mechanism.epsilon * _laplace(x)
+                return x + entries.sqrt() / self.mechanism.mu * torch.randn_like(x)
             _check(x, "(N, M)", 2, 1, self.mechanism.dim)
+            if isinstance(self.mechanism, ClippedLatent):
+                norm = x.abs().sum(-1, keepdim=True)
+                x = x * (self.mechanism.radius / norm.clamp_min(self.mechanism.radius))
+                return x + self.mechanism.scale * _laplace(x)
             norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
             x = x * (self.mechanism.radius / norm.clamp_min(self.mechanism.radius))
             return x + self.mechanism.sigma * torch.randn_like(x)
@@ -82,7 +91,7 @@ class ReleaseNoise(nn.Module):
         self.mechanism = mechanism
 
     def forward(self, x: Tensor, noise: NoiseSource | None = None) -> ReleasedBatch:
-        if not isinstance(x, Tensor) or x.ndim != (2 if isinstance(self.mechanism, SpeakerGaussian) else 3):
+        if not isinstance(x, Tensor) or x.ndim != (2 if isinstance(self.mechanism, VECTORS) else 3):
             shape = tuple(getattr(x, "shape", ()))
             raise PrivacyError(f"{self.mechanism!r} releases a batch of utterances, got shape {shape}")
         if len(x) == 0:

@@ -28,7 +28,7 @@ NO_BASELINE = "use a model without a noise layer for the non-private baseline"
 class Released:
     """A noisy value and what it promises."""
 
-    value: np.ndarray  # float32
+    value: np.ndarray  # float32; int64 of discrete mechanisms
     guarantee: Guarantee
 
 
@@ -59,7 +59,7 @@ class BottleneckFrames:
     def __init__(self, epsilon: float, dim: int = 256):
         self.epsilon = positive("epsilon", epsilon, NO_BASELINE)
         self.dim = count("dim", dim)
-        self.scale = scale_in_range("epsilon", _above(clip.l1_ball_diameter(self.radius) / self.epsilon))
+        self.scale = scale_in_range("epsilon", above(clip.l1_ball_diameter(self.radius) / self.epsilon))
 
     def clip(self, x: Any) -> np.ndarray:
         """(T, M) -> (T, M) float64 on the unit L1 sphere, or 0; provably in the ball."""
@@ -71,7 +71,7 @@ class BottleneckFrames:
         value = np.empty(frames.shape, dtype=np.float32)
         for start in range(0, len(frames), _BLOCK):  # frames are independent; a long recording stays small
             part = slice(start, start + _BLOCK)
-            value[part] = _float32(noise.add_laplace(self.clip(frames[part]), self.scale, self.radius))
+            value[part] = to_float32(noise.add_laplace(self.clip(frames[part]), self.scale, self.radius))
         return Released(value, self.guarantee(num_frames=len(frames), sampler=noise.sampler))
 
     def guarantee(self, num_frames: int | None = None, sampler: str = "exact") -> Guarantee:
@@ -120,7 +120,7 @@ class PitchBox:
     def scale(self, num_frames: int) -> float:
         """Laplace scale of every entry of an utterance of ``num_frames`` frames."""
         diameter = clip.unit_box_l1_diameter(self.channels, count("num_frames", num_frames))
-        return scale_in_range("epsilon", _above(diameter / self.epsilon))
+        return scale_in_range("epsilon", above(diameter / self.epsilon))
 
     def clip(self, h: Any) -> np.ndarray:
         """(C, T) -> (C, T) float64 in [0, 1]."""
@@ -130,7 +130,7 @@ class PitchBox:
         noise = SystemNoise() if noise is None else noise
         clipped = self.clip(h)
         noisy = noise.add_laplace(clipped, self.scale(clipped.shape[1]), 1.0)
-        return Released(_float32(noisy), self.guarantee(sampler=noise.sampler))
+        return Released(to_float32(noisy), self.guarantee(sampler=noise.sampler))
 
     def guarantee(self, sampler: str = "exact") -> Guarantee:
         return Guarantee.laplace(
@@ -171,8 +171,15 @@ class SpeakerGaussian:
         self.mu = positive("mu", mu, NO_BASELINE)
         self.radius = scale_in_range("radius", positive("radius", radius))
         self.dim = count("dim", dim)
-        self.sigma = scale_in_range("mu", _above(clip.l2_ball_diameter(self.radius) / self.mu))
+        self.sigma = scale_in_range("mu", above(clip.l2_ball_diameter(self.radius) / self.mu))
         self.remark = ""
+
+    @classmethod
+    def for_budget(cls, epsilon: float, delta: float, radius: float, dim: int) -> SpeakerGaussian:
+        """The least noise that is (epsilon, delta)-DP: analytic Gaussian (Balle and Wang 2018), any epsilon > 0."""
+        from dpanon.privacy import accounting
+
+        return cls(accounting.gdp_mu(epsilon, delta), radius, dim)
 
     @classmethod
     def as_published(cls, mu: float, radius: float, dim: int) -> SpeakerGaussian:
@@ -188,7 +195,7 @@ class SpeakerGaussian:
     def release(self, z: Any, noise: NoiseSource | None = None) -> Released:
         noise = SystemNoise() if noise is None else noise
         noisy = noise.add_gaussian(self.clip(z), self.sigma, self.radius)
-        return Released(_float32(noisy), self.guarantee(sampler=noise.sampler))
+        return Released(to_float32(noisy), self.guarantee(sampler=noise.sampler))
 
     def guarantee(self, sampler: str = "exact") -> Guarantee:
         return Guarantee.gdp(
@@ -211,11 +218,11 @@ class SpeakerGaussian:
         return f"SpeakerGaussian(mu={self.mu:g}, radius={self.radius:g}, dim={self.dim})"
 
 
-def _above(scale: float) -> float:
+def above(scale: float) -> float:
     """The next float: a quotient rounded down would be a hair too little noise."""
     return math.nextafter(scale, math.inf)
 
 
-def _float32(x: np.ndarray) -> np.ndarray:
+def to_float32(x: np.ndarray) -> np.ndarray:
     limit = np.finfo(np.float32).max
     return np.clip(x, -limit, limit).astype(np.float32) if np.abs(x).max() > limit else x.astype(np.float32)

@@ -47,6 +47,8 @@ class NoiseSource(Protocol):
 
     def add_gaussian(self, x: np.ndarray, sigma: float, bound: float) -> np.ndarray: ...
 
+    def keystream(self) -> Keystream: ...
+
 
 class SystemNoise:
     """Fresh noise from the operating system at every call: the default everywhere.
@@ -62,12 +64,16 @@ class SystemNoise:
     def add_laplace(self, x: np.ndarray, scale: float, bound: float) -> np.ndarray:
         if self.sampler == INSECURE:
             return x + _torch_laplace(x.shape, scale)
-        return add_laplace(x, scale, bound, Keystream(os.urandom(32)))
+        return add_laplace(x, scale, bound, self.keystream())
 
     def add_gaussian(self, x: np.ndarray, sigma: float, bound: float) -> np.ndarray:
         if self.sampler == INSECURE:
             return x + _torch_gaussian(x.shape, sigma)
-        return add_gaussian(x, sigma, bound, Keystream(os.urandom(32)))
+        return add_gaussian(x, sigma, bound, self.keystream())
+
+    def keystream(self) -> Keystream:
+        """A fresh one: for the draws of discrete mechanisms, which are exact in any case."""
+        return Keystream(os.urandom(32))
 
 
 class KeyedNoise:
@@ -85,12 +91,12 @@ class KeyedNoise:
         self._draws = 0
 
     def add_laplace(self, x: np.ndarray, scale: float, bound: float) -> np.ndarray:
-        return add_laplace(x, scale, bound, self._keystream())
+        return add_laplace(x, scale, bound, self.keystream())
 
     def add_gaussian(self, x: np.ndarray, sigma: float, bound: float) -> np.ndarray:
-        return add_gaussian(x, sigma, bound, self._keystream())
+        return add_gaussian(x, sigma, bound, self.keystream())
 
-    def _keystream(self) -> Keystream:
+    def keystream(self) -> Keystream:
         material = f"dpanon keyed noise|{self._material}|{self._draws}"
         self._draws += 1
         return Keystream(hashlib.sha256(material.encode()).digest())

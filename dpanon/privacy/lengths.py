@@ -1,0 +1,30 @@
+"""A public ladder of lengths: pad to the next rung, and the release tells the rung instead of the length."""
+
+from __future__ import annotations
+
+import math
+
+from dpanon.privacy.checks import count, positive
+from dpanon.privacy.errors import PrivacyError
+
+FIRST = 100  # frames of the lowest rung: one second
+RATIO = 1.25
+LONGEST = 10_000_000  # frames: a day and more
+
+
+def rung(num_frames: int, first: int = FIRST, ratio: float = RATIO) -> int:
+    """The lowest rung of ``first, ceil(first ratio), ...`` that is not under ``num_frames``.
+
+    The ladder depends on nothing but its two public numbers, so the rung is all that the padded length tells.
+
+    >>> rung(1), rung(100), rung(101)
+    (100, 100, 126)
+    """
+    if count("num_frames", num_frames) > LONGEST:
+        raise PrivacyError(f"the ladder of lengths ends at {LONGEST} frames, got {num_frames}")
+    height = count("first", first)
+    if positive("ratio", ratio) <= 1.0:
+        raise PrivacyError(f"ratio must be > 1, got {ratio}")
+    while height < num_frames:
+        height = max(height + 1, 2 * math.ceil(height * ratio / 2))  # even, as frames of 20 ms need it
+    return height
