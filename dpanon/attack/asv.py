@@ -9,7 +9,7 @@ aa    anonymized anonymized  semi-informed attacker: runs the same system, and t
 ====  =========  ==========  =====================================================================
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -22,10 +22,12 @@ from dpanon.attack.trials import TrialList
 from dpanon.config import save_config
 from dpanon.data.data_dir import DataDir
 from dpanon.evaluate import EvaluationError
+from dpanon.evaluate.detection import Tally, cllr, min_cllr, min_dcf, tally, tpr_at_fpr
 from dpanon.evaluate.eer import eer, eer_and_threshold
-from dpanon.evaluate.intervals import bootstrap_eer, eer_upper_bound
-from dpanon.evaluate.linkability import linkability
+from dpanon.evaluate.intervals import bootstrap_eer, bootstrap_trials, eer_upper_bound
+from dpanon.evaluate.linkability import linkability_of
 from dpanon.evaluate.metrics import write_json
+from dpanon.evaluate.zebra import zebra
 from dpanon.features.xvector import EXTRACTORS, Extractor, load_extractor
 
 CONDITIONS = ("oo", "oa", "aa")
@@ -138,18 +140,27 @@ def score_asv(
     return attacks
 
 
+FIGURES: dict[str, Callable[[Tally], float]] = {
+    "min_dcf": min_dcf,
+    "min_cllr": min_cllr,
+    "tpr_at_fpr_1": tpr_at_fpr,
+    "zebra_expected": lambda table: zebra(table).expected,
+    "zebra_worst": lambda table: zebra(table).worst,
+}
+
+
 def measure(attacker: str, scores: np.ndarray, trials: TrialList, trial: DataDir, config: AsvConfig) -> Attack:
-    """EER with its interval, and linkability, of one attacker's scores."""
+    """EER, linkability and the other figures of one attacker's scores, with intervals."""
     is_target = np.asarray([same for _, _, same in trials.trials])
     target, nontarget = scores[is_target], scores[~is_target]
     value, threshold = eer_and_threshold(target, nontarget)
-    interval = bootstrap_eer(
-        scores,
-        is_target,
-        [trials.speakers[model] for model, _, _ in trials.trials],
-        [trial.speaker(utt) for _, utt, _ in trials.trials],
-        config.replicates,
+    enrol_speakers = [trials.speakers[model] for model, _, _ in trials.trials]
+    trial_speakers = [trial.speaker(utt) for _, utt, _ in trials.trials]
+    interval = bootstrap_eer(scores, is_target, enrol_speakers, trial_speakers, config.replicates)
+    others = bootstrap_trials(
+        FIGURES, scores, is_target, enrol_speakers, trial_speakers, max(1, config.replicates // 5)
     )
+    table = tally(target, nontarget)
     metrics = {
         "attacker": attacker,
         "eer": value,
@@ -157,12 +168,17 @@ def measure(attacker: str, scores: np.ndarray, trials: TrialList, trial: DataDir
         "eer_high": interval.high,
         "eer_hull": eer(target, nontarget, "hull"),
         "eer_upper_bound": eer_upper_bound(scores, is_target, threshold),
-        "linkability": linkability(target, nontarget),
-        "linkability_monotone": linkability(target, nontarget, method="monotone"),
+        "linkability": linkability_of(table),
+        "linkability_monotone": linkability_of(table, method="monotone"),
+        **{name: figure(table) for name, figure in FIGURES.items()},
+        "cllr": cllr(table),
+        "zebra_category": zebra(table).category,
         "num_targets": int(is_target.sum()),
         "num_nontargets": int((~is_target).sum()),
         "num_speakers": len(set(trials.speakers.values())),
     }
+    for name, bounds in others.items():
+        metrics |= {f"{name}_low": bounds.low, f"{name}_high": bounds.high}
     return Attack(attacker, scores, metrics)
 
 

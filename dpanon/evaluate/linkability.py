@@ -9,10 +9,9 @@ values of the same number of trials.
 """
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 from dpanon.evaluate import EvaluationError
-from dpanon.evaluate.eer import stack
+from dpanon.evaluate.detection import Tally, calibrated_llr, tally
 
 METHODS = ("histogram", "monotone")
 MIN_BINS, MAX_BINS = 10, 100
@@ -30,13 +29,17 @@ def linkability(target, nontarget, omega: float = 1.0, method: str = "histogram"
         bins: of the histogram; None: a tenth of the number of same-speaker trials, as VoicePrivacy, but not
             below MIN_BINS: one bin would call every system unlinkable.
     """
+    return linkability_of(tally(target, nontarget), omega, method, bins)
+
+
+def linkability_of(table: Tally, omega: float = 1.0, method: str = "histogram", bins: int | None = None) -> float:
+    """The same from a table of scores, whose trials may be weighted."""
     if not 0 < omega < float("inf"):
         raise EvaluationError(f"omega is a ratio of probabilities and has to be finite and > 0, got {omega}")
-    scores, is_target = stack(target, nontarget)
     if method == "histogram":
-        return _histogram(scores, is_target, omega, bins)
+        return _histogram(table, omega, bins)
     if method == "monotone":
-        return _monotone(scores, is_target, omega)
+        return _monotone(table, omega)
     raise EvaluationError(f"unknown linkability method {method!r}; choose one of {', '.join(METHODS)}")
 
 
@@ -47,26 +50,20 @@ def local_linkability(likelihood_ratio, omega: float = 1.0) -> np.ndarray:
         return np.where(np.isinf(odds), 1.0, np.maximum(0.0, (odds - 1.0) / (odds + 1.0)))
 
 
-def _histogram(scores: np.ndarray, is_target: np.ndarray, omega: float, bins: int | None) -> float:
+def _histogram(table: Tally, omega: float, bins: int | None) -> float:
     """The integral over bins is a sum: both densities are constant in a bin, whose width cancels."""
     if bins is None:
-        bins = int(np.clip(is_target.sum() // 10, MIN_BINS, MAX_BINS))
-    if scores.min() == scores.max():
+        bins = int(np.clip(int(table.target.sum()) // 10, MIN_BINS, MAX_BINS))
+    if len(table.values) == 1:
         return 0.0 if omega <= 1 else float(local_linkability(1.0, omega))
-    edges = np.linspace(scores.min(), scores.max(), bins + 1)
-    same = np.histogram(scores[is_target], edges)[0] / is_target.sum()
-    different = np.histogram(scores[~is_target], edges)[0] / (~is_target).sum()
+    edges = np.linspace(table.values[0], table.values[-1], bins + 1)
+    same, different = (np.histogram(table.values, edges, weights=share)[0] for share in table.shares)
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = np.where(same > 0, same / different, 0.0)
     return float(np.clip(same @ local_linkability(ratio, omega), 0.0, 1.0))
 
 
-def _monotone(scores: np.ndarray, is_target: np.ndarray, omega: float) -> float:
-    values, index = np.unique(scores, return_inverse=True)
-    # shares that make both kinds equally frequent: the fit is then the posterior L / (1 + L)
-    same = np.bincount(index, is_target, len(values)) / is_target.sum()
-    different = np.bincount(index, ~is_target, len(values)) / (~is_target).sum()
-    posterior = isotonic_regression(same / (same + different), weights=same + different).x
-    with np.errstate(divide="ignore"):
-        ratio = np.where(posterior > 1 - 1e-12, np.inf, posterior / (1 - posterior))
-    return float(np.clip(same @ local_linkability(ratio, omega), 0.0, 1.0))
+def _monotone(table: Tally, omega: float) -> float:
+    llr = calibrated_llr(table)
+    with np.errstate(over="ignore"):
+        return float(np.clip(table.shares[0] @ local_linkability(np.exp(llr), omega), 0.0, 1.0))
