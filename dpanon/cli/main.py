@@ -2,6 +2,7 @@
 
     dpanon anonymize IN OUT    speech of a file, folder or data directory, with a stated guarantee
     dpanon guarantee           what a mechanism promises, before anything is released
+    dpanon audit               tries to refute what mechanisms and models claim
     dpanon ledger              what was released about whom so far, and what it adds up to
     dpanon evaluate            how well attackers and recognizers do on a released set
     dpanon report              tables and figures of what was measured
@@ -19,7 +20,7 @@ from dpanon.cli import run
 from dpanon.config import nearest
 from dpanon.errors import UsageError
 
-COMMANDS = ("anonymize", "guarantee", "ledger", "evaluate", "report", "doctor")
+COMMANDS = ("anonymize", "guarantee", "audit", "ledger", "evaluate", "report", "doctor")
 
 
 def main(argv: list[str] | None = None) -> int | None:

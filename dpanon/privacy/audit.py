@@ -7,8 +7,12 @@ set so that an honest mechanism fails a run less than once in a million.
 from __future__ import annotations
 
 import math
+import os
+import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from scipy import special, stats
@@ -23,12 +27,16 @@ Release = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class Finding:
-    """The outcome of one check: ``broken`` is True when the claim is refuted at the given level."""
+    """The outcome of one check: ``broken`` is True when the claim is refuted at the given level.
+
+    ``tier`` 1 looks at the noise itself, 2 at the odds of an event, 3 at what an attacker gets right.
+    """
 
     check: str
     broken: bool
     measured: float
     limit: float
+    tier: int = 1
 
     def __str__(self) -> str:
         return f"{self.check}: {'BROKEN' if self.broken else 'ok'} ({self.measured:.6g}, limit {self.limit:.6g})"
@@ -106,7 +114,7 @@ def event(hits_high: int, hits_low: int, num: int, epsilon: float, false_alarm: 
     low = stats.beta.ppf(half, hits_high, num - hits_high + 1) if hits_high else 0.0
     high = stats.beta.ppf(1.0 - half, hits_low + 1, num - hits_low) if hits_low < num else 1.0
     bound = math.log(low / high) if low > 0.0 else -math.inf
-    return Finding("event", bound > epsilon, bound, epsilon)
+    return Finding("event", bound > epsilon, bound, epsilon, tier=2)
 
 
 def event_audit(
@@ -134,6 +142,62 @@ def one_run(correct: int, guesses: int, false_alarm: float = 1e-6) -> float:
     return low
 
 
+def one_run_check(correct: int, guesses: int, epsilon: float, false_alarm: float = 1e-6) -> Finding:
+    """``one_run`` against a claim of pure epsilon-DP."""
+    if not 0 <= correct <= count("guesses", guesses):
+        raise PrivacyError(f"{correct} of {guesses} guesses cannot be right")
+    bound = one_run(correct, guesses, false_alarm)
+    return Finding("one-run guesses", bound > epsilon, bound, epsilon, tier=3)
+
+
+def norms(rows: np.ndarray, radius: float, order: int) -> Finding:
+    """Is every row (last axis) inside its ball? In exact arithmetic, so there is no false alarm. Slow: few rows."""
+    largest = Fraction(0)
+    for row in np.reshape(rows, (-1, np.shape(rows)[-1])):
+        if not np.isfinite(row).all():
+            return Finding(f"L{order} norm before the noise", True, math.inf, radius)
+        largest = max(largest, clip.exact_l1_norm(row) if order == 1 else clip.exact_squared_l2_norm(row))
+    limit = Fraction(float(radius)) ** order
+    return Finding(f"L{order} norm before the noise", largest > limit, float(largest) ** (1 / order), radius)
+
+
+def reuse(release: Release, x: np.ndarray, false_alarm: float = 1e-9) -> list[Finding]:
+    """Is noise ever used twice: after seeding, in a copy, in two threads, in two forked processes?"""
+    import copy
+    import pickle
+
+    def seeded(_: int) -> np.ndarray:
+        np.random.seed(0)  # noqa: NPY002  # a mechanism that draws from a seeded global source repeats itself
+        if torch := sys.modules.get("torch"):
+            torch.manual_seed(0)
+        return release(x)
+
+    ways = {"seeding": (seeded(0), seeded(1)), "a copy": (copy.deepcopy(release)(x), release(x))}
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda _: release(x), range(2))
+    ways["two threads"] = (first, second)
+    forked = []
+    for _ in range(2):
+        reader, writer = os.pipe()
+        if (child := os.fork()) == 0:  # no return from here, whatever happens
+            try:
+                with os.fdopen(writer, "wb") as stream:
+                    stream.write(pickle.dumps(release(x)))
+            finally:
+                os._exit(0)
+        os.close(writer)
+        with os.fdopen(reader, "rb") as stream:
+            forked.append(pickle.loads(stream.read()))
+        os.waitpid(child, 0)
+    ways["two forks"] = (forked[0], forked[1])
+    found = []
+    for name, (one, other) in ways.items():
+        same = float((np.ravel(one) == np.ravel(other)).mean())
+        # of a million steps per scale two independent draws agree in about one in a million: 1 % never happens
+        found.append(Finding(f"noise reused by {name}", same > 0.01, same, 0.01))
+    return found
+
+
 def eer_upper(misses: int, targets: int, alarms: int, nontargets: int, false_alarm: float = 0.01) -> float:
     """Upper confidence limit of an equal error rate, from both error counts at its threshold."""
     half = probability("false_alarm", false_alarm) / 2.0
@@ -146,7 +210,7 @@ def eer_check(
 ) -> Finding:
     """Is a measured equal error rate under its floor? Then the claim does not hold end to end."""
     upper = eer_upper(misses, targets, alarms, nontargets, false_alarm)
-    return Finding("EER floor", upper < floor, upper, floor)
+    return Finding("EER floor", upper < floor, upper, floor, tier=3)
 
 
 def frames(make: Callable[[float, int], Release], false_alarm: float = 1e-9) -> list[Finding]:
@@ -158,7 +222,7 @@ def frames(make: Callable[[float, int], Release], false_alarm: float = 1e-9) -> 
     findings = []
     for epsilon, x in ((1.0, awkward_rows(600, 64)), (2000.0, awkward_rows(600, 64)), (1.0, np.ones((600, 64)))):
         release = make(epsilon, 64)
-        findings += _additive(release, x, clip.l1_sphere(x), 2.0 / epsilon, 1.0, "laplace", false_alarm)
+        findings += additive(release, x, clip.l1_sphere(x), 2.0 / epsilon, 1.0, "laplace", false_alarm)
     for high, low in (clip.l1_ball_pair(4), (np.eye(4)[0], np.eye(4)[1])):
         plus, minus = np.tile(high, (8000, 1)), np.tile(low, (8000, 1))
         findings.append(event_audit(make(1.0, 4), plus, minus, lambda y: y[:, 0] > 1.0, 1.0, false_alarm))
@@ -172,7 +236,7 @@ def speaker(make: Callable[[float, float, int], Release], false_alarm: float = 1
         release = make(mu, radius, dim)
         for x in (np.linspace(-1.0, 1.0, dim), np.where(np.arange(dim) % 7 == 3, np.nan, 1e-3)):
             reference = clip.l2_ball(x, radius)
-            findings += _additive(release, x, reference, 2.0 * radius / mu, radius, "gaussian", false_alarm)
+            findings += additive(release, x, reference, 2.0 * radius / mu, radius, "gaussian", false_alarm)
     return findings
 
 
@@ -194,7 +258,7 @@ def awkward_rows(num_rows: int, dim: int) -> np.ndarray:
     return rows
 
 
-def _additive(
+def additive(
     release: Release, x: np.ndarray, reference: np.ndarray, scale: float, bound: float, family: str, alarm: float
 ) -> list[Finding]:
     """All white-box checks of reference + noise of this scale."""

@@ -38,7 +38,7 @@ def eer_response(epsilon: float, mass: float) -> float:
     Telling the two inputs apart by the outcomes of loss +epsilon errs at rates that add up to
     ``1 - mass (1 - e^-epsilon)``, and the trade-off has slope -1 where they are equal.
     """
-    return 0.5 * (1.0 - probability("mass", mass) * -math.expm1(-positive("epsilon", epsilon)))
+    return max(0.0, 0.5 * (1.0 - positive("mass", mass) * -math.expm1(-positive("epsilon", epsilon))))
 
 
 def eer_laplace(epsilon: float) -> float:
