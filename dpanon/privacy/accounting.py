@@ -3,16 +3,18 @@
 Privacy-loss distributions come from dp-accounting's low-level constructors. Its event interface
 with replace-one adjacency is never used (it under-reports Gaussians by half), nor its
 ``get_epsilon_for_delta`` (a quantile once exp(-loss) underflows): epsilon is found by our bisection
-on delta, and is never above basic composition.
+on delta. What is reported is the least of basic composition, Renyi and loss distribution, each of
+which is an upper bound; the grid of losses is coarse enough that time and memory stay bounded.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from dpanon.privacy import floors
+from dpanon.privacy import floors, rdp
 from dpanon.privacy.checks import count, positive, probability
 from dpanon.privacy.errors import PrivacyError
 
@@ -20,57 +22,124 @@ if TYPE_CHECKING:
     from dpanon.privacy.guarantee import Part
 
 GRID = 300_000  # points of a composed loss distribution: well under 300 MB, under 2 s
-FINEST = 1e-6  # of the grid of losses; finer needs too much memory and buys nothing
+SAMPLED_GRID = 100_000  # one step of a sub-sampled Gaussian takes as long as its whole composition
+FINEST = 1e-7  # of the grid of losses: below it the differences of exponentials lose their digits
+STAGE = 5_000  # compositions at a time; more widen the array that the transform needs
+MOST = 10**7  # compositions of one mechanism in a loss distribution; beyond, Renyi
+CLOSED = 2_000  # terms of the exact sum for pure DP
+TAIL = 1e-15  # mass that the range of the grid may leave out (it counts as lost)
 
 
 def epsilon(parts: Iterable[Part], delta: float) -> float:
-    """The least epsilon known for (epsilon, delta)-DP of all parts together: min(basic, tight)."""
-    parts, delta = tuple(parts), probability("delta", delta)
-    slack = delta - math.fsum(part.times * part.delta for part in parts if part.family == "approx")
-    if slack <= 0.0:
-        return math.inf
-    fixed = math.fsum(part.times * part.value for part in parts if part.family == "approx")
-    parts = tuple(part for part in parts if part.family != "approx")
-    if not parts:
-        return fixed
-    if all(part.family == "gaussian" for part in parts):
-        return fixed + gdp_epsilon(_mu(parts), slack)
-    basic = math.inf
-    if all(part.family != "gaussian" for part in parts):
-        basic = math.fsum(part.times * part.value for part in parts)
-        if len(parts) == 1 and parts[0].times == 1 and parts[0].family == "laplace":
-            # delta(e) = 1 - exp((e - eps) / 2) of one Laplace pair, in closed form
-            return fixed + max(0.0, basic + 2.0 * math.log1p(-slack))
-        if len(parts) == 1 and parts[0].family == "pure":
-            return fixed + min(basic, pure_composition_epsilon(parts[0].value, parts[0].times, slack))
-    loss = loss_distribution(parts)
-    return fixed + min(basic, _bisect(loss.get_delta_for_epsilon, slack, min(basic, _largest(parts))))
+    """The least epsilon known for (epsilon, delta)-DP of all parts together; inf if there is none.
+
+    Never above basic composition. Raises PrivacyError for a delta outside (0, 1).
+    """
+    return Profile(parts).epsilon(delta)
 
 
 def delta(parts: Iterable[Part], epsilon: float) -> float:
-    """The least delta known for (epsilon, delta)-DP of all parts together."""
-    parts = tuple(parts)
-    extra = math.fsum(part.times * part.delta for part in parts if part.family == "approx")
-    rest = tuple(part for part in parts if part.family != "approx")
-    left = epsilon - math.fsum(part.times * part.value for part in parts if part.family == "approx")
-    if left < 0.0:
-        return 1.0
-    if not rest:
-        return min(1.0, extra)
-    if all(part.family == "gaussian" for part in rest):
-        return min(1.0, extra + gdp_delta(_mu(rest), left))
-    if all(part.family != "gaussian" for part in rest) and left >= math.fsum(p.times * p.value for p in rest):
-        return min(1.0, extra)
-    return min(1.0, extra + float(loss_distribution(rest).get_delta_for_epsilon(left)))
+    """The least delta known for (epsilon, delta)-DP of all parts together; 1 if there is none."""
+    return Profile(parts).delta(0.0 if type(epsilon) in (int, float) and epsilon == 0 else positive("epsilon", epsilon))
 
 
 def eer_floor(parts: Iterable[Part]) -> float:
     """Equal error rate floor of all parts together, from the composed loss distribution."""
-    parts = tuple(parts)
-    if any(part.family == "approx" for part in parts):
-        return floors.eer_from_delta(lambda loss: delta(parts, loss), min(60.0, _largest(parts)))
-    loss = loss_distribution(parts, 10.0 * loss_interval(parts))  # coarse and quick: it errs on the safe side
-    return floors.eer_from_delta(lambda x: float(loss.get_delta_for_epsilon(x)), min(60.0, _largest(parts)))
+    profile = Profile(parts, GRID // 10)  # coarse and quick: it errs on the safe side
+    return floors.eer_from_delta(profile.delta, min(60.0, profile.largest))
+
+
+class Profile:
+    """delta as a function of epsilon for all parts together; the loss distribution is made once.
+
+    Args:
+        parts: what is composed, adaptively or not.
+        points: of the loss grid, about: more are tighter and slower; any number is sound.
+    """
+
+    def __init__(self, parts: Iterable[Part], points: int = GRID):
+        parts = tuple(parts)
+        if not parts:
+            raise PrivacyError("no parts: nothing to account for")
+        approx = tuple(part for part in parts if part.family == "approx")
+        self.extra = math.fsum(part.times * part.delta for part in approx)  # of delta
+        self.shift = math.fsum(part.times * part.value for part in approx)  # of epsilon
+        self.parts = tuple(part for part in parts if part.family != "approx")
+        self.points = points
+        self._closed = _closed(self.parts)
+
+    def epsilon(self, delta: float) -> float:
+        """Least epsilon; see the function of this name."""
+        slack = probability("delta", delta) - self.extra
+        if slack <= 0.0:
+            return math.inf
+        if not self.parts:
+            return self.shift
+        if self._closed:
+            return self.shift + _bisect(self._closed, slack, min(self.basic, _gaussian_range(self.parts)))
+        most = min(self.basic, self.by_renyi(slack))
+        return self.shift + min(most, _bisect(self._delta, slack, most))
+
+    def delta(self, epsilon: float) -> float:
+        """Least delta; see the function of this name."""
+        left = epsilon - self.shift
+        if left < 0.0:
+            return 1.0
+        if not self.parts or left >= self.basic:
+            return min(1.0, self.extra)
+        return min(1.0, self.extra + (self._closed or self._delta)(left))
+
+    @cached_property
+    def basic(self) -> float:
+        """Sum of the losses (without approximate parts): inf with Gaussian parts."""
+        if any(part.family in ("gaussian", "sampled") for part in self.parts):
+            return math.inf
+        return math.fsum(part.times * part.value for part in self.parts)
+
+    @cached_property
+    def largest(self) -> float:
+        """A loss beyond which delta is negligible."""
+        if not self.parts:
+            return self.shift
+        return self.shift + min(self.basic, _gaussian_range(self.parts) if self._closed else self.by_renyi(TAIL))
+
+    def by_renyi(self, delta: float) -> float:
+        """epsilon of the Renyi accountant, rounded up: the bound for any number of parts of any size."""
+        return rdp.epsilon_at(self._curve, delta) * (1.0 + 1e-9)
+
+    def by_loss(self, delta: float) -> float:
+        """epsilon of the loss distribution alone; inf where it cannot be had."""
+        slack = probability("delta", delta) - self.extra
+        most = min(self.basic, self.by_renyi(TAIL)) if self.parts else 0.0
+        return self.shift + _bisect(self._loss, slack, most) if slack > 0.0 else math.inf
+
+    @cached_property
+    def _curve(self):
+        return rdp.of_parts(self.parts)
+
+    def _delta(self, epsilon: float) -> float:
+        if epsilon >= self.basic:
+            return 0.0
+        return min(1.0, self._loss(epsilon), rdp.delta_at(self._curve, epsilon) * (1.0 + 1e-9))
+
+    @cached_property
+    def _loss(self) -> Callable[[float], float]:
+        """delta by the loss distribution, with what its arithmetic may have lost added."""
+        interval = loss_interval(self.parts, self.points)
+        small = tuple(p for p in self.parts if p.family in ("pure", "response", "laplace") and p.value < 2.0 * interval)
+        fine = tuple(part for part in self.parts if part not in small)
+        if not fine or interval > 100.0 or any(part.times > MOST for part in fine):
+            return lambda epsilon: 1.0
+        shift = math.fsum(part.times * part.value for part in small)  # the grid could only make them dearer
+        loss = loss_distribution(fine, interval)
+        # Transforms lose 1e-16 of the whole mass, and a power n of them n times as much.
+        lost = 1e-12 + 1e-15 * math.fsum(part.times for part in fine)
+
+        def delta(epsilon: float) -> float:
+            left = epsilon - shift
+            return 1.0 if left < 0.0 else lost + max(0.0, float(loss.get_delta_for_epsilon(left)))
+
+        return delta
 
 
 def loss_distribution(parts: Iterable[Part], interval: float | None = None) -> Any:
@@ -92,14 +161,35 @@ def loss_distribution(parts: Iterable[Part], interval: float | None = None) -> A
         elif part.family == "response":
             one = _response(pld, part, interval)
         elif part.family == "gaussian":
-            one = pld.from_gaussian_mechanism(1.0 / part.value, sensitivity=1.0, value_discretization_interval=interval)
+            # Gaussians add up exactly: one of mu times the root of their number.
+            mu = math.sqrt(part.times) * part.value
+            one = pld.from_gaussian_mechanism(1.0 / mu, sensitivity=1.0, value_discretization_interval=interval)
+        elif part.family == "sampled":
+            one = _sampled(pld, part, interval)
         else:
             raise PrivacyError(f"a part of family {part.family!r} has no loss distribution")
-        many = one.self_compose(part.times) if part.times > 1 else one
+        many = one if part.family == "gaussian" else _power(one, part.times)
         total = many if total is None else total.compose(many)
     if total is None:
         raise PrivacyError("no parts: nothing to account for")
     return total
+
+
+def _power(one: Any, times: int) -> Any:
+    """Self-composition in stages: of very many at once the array would grow as their number, not its root."""
+    if times <= STAGE:
+        return one.self_compose(times) if times > 1 else one
+    many = _power(one.self_compose(STAGE), times // STAGE)
+    return many.compose(_power(one, times % STAGE)) if times % STAGE else many
+
+
+def _sampled(pld: Any, part: Part, interval: float) -> Any:
+    """Poisson sub-sampled Gaussian, or the mixture over the number of teachers that hold the unit."""
+    noise = 1.0 / part.value
+    if part.teachers == 1:
+        return pld.from_gaussian_mechanism(noise, sampling_prob=part.rate, value_discretization_interval=interval)
+    shifts, masses = sampled_shifts(part.teachers, part.rate)
+    return pld.from_mixture_gaussian_mechanism(noise, shifts, masses, value_discretization_interval=interval)
 
 
 def _response(pld: Any, part: Part, interval: float) -> Any:
@@ -111,13 +201,25 @@ def _response(pld: Any, part: Part, interval: float) -> Any:
     return pld.from_two_probability_mass_functions(lower, upper, value_discretization_interval=interval)
 
 
-def loss_interval(parts: Iterable[Part]) -> float:
-    """Width of the loss grid: the range of the composed loss over ``GRID`` points."""
+def loss_interval(parts: Iterable[Part], points: int = GRID) -> float:
+    """Width of the loss grid: the range of the composed loss, or of one use, over ``points``."""
     parts = tuple(parts)
-    range_of_loss = math.fsum(part.times * part.value for part in parts if part.family != "gaussian")
-    mu = _mu(parts)
-    range_of_loss += mu * mu / 2.0 + 10.0 * mu
-    return max(FINEST, range_of_loss / GRID)
+    if any(part.family == "sampled" for part in parts):
+        points = min(points, SAMPLED_GRID)
+    whole = rdp.epsilon_at(rdp.of_parts(parts), TAIL)
+    if all(part.family not in ("gaussian", "sampled") for part in parts):
+        basic = math.fsum(part.times * part.value for part in parts)
+        # What the transform holds: 17 standard deviations, and some widths of one use.
+        width = math.fsum(7.0 * p.value + 17.0 * math.sqrt(p.times) * _deviation(p) for p in parts)
+        whole = min(whole, basic, width)
+    return max(FINEST, whole / points, _gaussian_range(parts, 10.0) / points)
+
+
+def _deviation(part: Part) -> float:
+    """At least the standard deviation of the loss of one use."""
+    if part.family == "laplace":  # epsilon - 2 |x| near the end, x exponential of mean 1
+        return min(part.value, 2.0)
+    return min(part.value, 2.0 * part.value * math.exp(-part.value / 2.0))
 
 
 def gdp_delta(mu: float, epsilon: float) -> float:
@@ -153,21 +255,53 @@ def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float) ->
     return positive("sensitivity", sensitivity) / gdp_mu(epsilon, delta)
 
 
-def laplace_rdp(epsilon: float, order: float) -> float:
-    """Renyi divergence of one Laplace pair a loss epsilon apart."""
-    epsilon, order = positive("epsilon", epsilon), positive("order", order)
-    if order == 1.0:
-        return epsilon + math.expm1(-epsilon)
-    if order < 1.0:
-        raise PrivacyError(f"order must be >= 1, got {order}")
-    first = math.log(order / (2.0 * order - 1.0)) + (order - 1.0) * epsilon
-    second = math.log((order - 1.0) / (2.0 * order - 1.0)) - order * epsilon
-    return (first + math.log1p(math.exp(second - first))) / (order - 1.0)
+def sampled_shifts(teachers: int, rate: float) -> tuple[list[float], list[float]]:
+    """How many of the teachers hold the unit, and how probably; a negligible tail counts as all of them."""
+    from scipy import stats
+
+    teachers, rate = count("teachers", teachers), positive("rate", rate)
+    if rate >= 1.0:
+        return [float(teachers)], [1.0]
+    masses = stats.binom.pmf(range(teachers + 1), teachers, rate).tolist()
+    last = max(n for n, mass in enumerate(masses) if mass > 1e-20 or n == 0)
+    kept = [(float(n), mass) for n, mass in enumerate(masses[: last + 1]) if mass > 1e-300]
+    rest = 1.0 - math.fsum(mass for _, mass in kept)
+    if last < teachers:
+        kept.append((float(teachers), max(rest, 1e-20 * (teachers - last))))
+    total = math.fsum(mass for _, mass in kept)
+    return [n for n, _ in kept], [mass / total for _, mass in kept]
 
 
-def laplace_zcdp(epsilon: float) -> float:
-    """rho of one Laplace pair a loss epsilon apart: ``epsilon - 1 + e^-epsilon``."""
-    return laplace_rdp(epsilon, 1.0)
+def sampled_delta(mu: float, teachers: int, rate: float, epsilon: float) -> float:
+    """delta of one sampled part: ``sum_n Bin(n; T, rate) N(n mu, 1)`` against ``N(0, 1)``, either way.
+
+    The likelihood ratio rises with the outcome, so the best event is a half line: its end is found by
+    bisection, and an error there only lowers delta in second order.
+    """
+    mu = positive("mu", mu)
+    shifts, masses = sampled_shifts(teachers, rate)
+    terms = [(math.log(mass), n * mu, mass) for n, mass in zip(shifts, masses, strict=True)]
+
+    def log_ratio(x: float) -> float:
+        logs = [log_mass + shift * x - shift * shift / 2.0 for log_mass, shift, _ in terms]
+        top = max(logs)
+        return top + math.log(math.fsum(math.exp(value - top) for value in logs))
+
+    def outcome(loss: float) -> float:
+        low, high = -45.0, 45.0 + teachers * mu
+        for _ in range(200):
+            middle = (low + high) / 2.0
+            low, high = (middle, high) if log_ratio(middle) < loss else (low, middle)
+        return (low + high) / 2.0
+
+    x = outcome(epsilon)
+    remove = math.fsum(mass * floors.normal_tail(x - shift) for _, shift, mass in terms)
+    remove -= math.exp(epsilon + _log_normal_tail(x))
+    x = outcome(-epsilon)
+    add = floors.normal_tail(-x)
+    other = math.fsum(mass * floors.normal_tail(shift - x) for _, shift, mass in terms)
+    add -= math.exp(epsilon + math.log(other)) if other > 0.0 else 0.0
+    return min(1.0, max(0.0, remove, add))
 
 
 def pure_composition_delta(epsilon: float, times: int, total: float) -> float:
@@ -190,13 +324,35 @@ def pure_composition_epsilon(epsilon: float, times: int, delta: float) -> float:
     return _bisect(lambda x: pure_composition_delta(epsilon, times, x), delta, times * positive("epsilon", epsilon))
 
 
-def _mu(parts: Iterable[Part]) -> float:
-    return math.sqrt(math.fsum(part.times * part.value**2 for part in parts if part.family == "gaussian"))
+def _closed(parts: tuple[Part, ...]) -> Callable[[float], float] | None:
+    """delta in closed form, where there is one."""
+    if parts and all(part.family == "gaussian" for part in parts):
+        mu = math.hypot(*(math.sqrt(part.times) * part.value for part in parts))
+        return (lambda epsilon: gdp_delta(mu, epsilon)) if math.isfinite(mu) else (lambda epsilon: 1.0)
+    if len(parts) != 1:
+        return None
+    part = parts[0]
+    if part.family == "laplace" and part.times == 1:
+        return lambda epsilon: -math.expm1(min(0.0, epsilon - part.value) / 2.0)
+    if part.family == "pure" and part.times <= CLOSED:
+        return lambda epsilon: pure_composition_delta(part.value, part.times, epsilon)
+    if part.family == "sampled" and part.times == 1:
+        return lambda epsilon: sampled_delta(part.value, part.teachers, part.rate, epsilon)
+    return None
 
 
-def _largest(parts: tuple[Part, ...]) -> float:
-    """A loss beyond which delta is negligible."""
-    return math.fsum(p.times * p.value for p in parts if p.family != "gaussian") + _mu(parts) ** 2 / 2 + 40 * _mu(parts)
+def _gaussian_range(parts: tuple[Part, ...], deviations: float = 40.0) -> float:
+    """Loss that many deviations out, sub-samples taken as the whole; of one use, and the basic sum of the rest."""
+    square = 0.0
+    rest = 0.0
+    for part in parts:
+        if part.family == "gaussian":
+            square += part.times * part.value * part.value
+        elif part.family == "sampled":
+            square += part.teachers * part.value * part.teachers * part.value
+        else:
+            rest += part.value if deviations < 40.0 else part.times * part.value
+    return rest + square / 2.0 + deviations * math.sqrt(square)
 
 
 def _bisect(profile: Callable[[float], float], delta: float, largest: float) -> float:
@@ -204,9 +360,11 @@ def _bisect(profile: Callable[[float], float], delta: float, largest: float) -> 
     if profile(0.0) <= delta:
         return 0.0
     low, high = 0.0, largest
-    if profile(high) > delta:
+    if not math.isfinite(high) or profile(high) > delta:
         return math.inf
-    while high - low > 1e-10 * max(1.0, high):
+    for _ in range(200):
+        if high - low <= 1e-10 * high:
+            break
         middle = (low + high) / 2.0
         if profile(middle) <= delta:
             high = middle

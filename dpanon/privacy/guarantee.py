@@ -20,13 +20,17 @@ EXACT = "exact"  # rounded ideal noise, AES-256-CTR keyed by the operating syste
 KEYED = "keyed"  # the same sampler under a known key: repeatable, so it protects nothing
 INSECURE = "INSECURE"  # torch floating point noise
 UNITS = ("frame", "segment", "utterance", "speaker")  # from small to large
-FAMILIES = ("pure", "response", "laplace", "gaussian", "approx")
+FAMILIES = ("pure", "response", "laplace", "gaussian", "approx", "sampled")
 SAMPLERS = (EXACT, KEYED, INSECURE)  # from best to worst
 ADJACENCY = {
     "frame": "replace one frame by any other, the rest of the utterance equal",
     "segment": "replace one segment of speech by any other, the rest of the utterance equal",
     "utterance": "replace the utterance by any other with the same number of frames",
     "speaker": "replace all utterances of the speaker by any others with the same numbers of frames",
+}
+CENTRAL = {  # of what is trained on, or answered from, a whole private set
+    "utterance": "add or remove one utterance of the private training set",
+    "speaker": "add or remove one speaker, with all utterances, of the private training set",
 }
 SCHEMA = 1
 
@@ -38,6 +42,9 @@ class Part:
     ``value`` is epsilon (pure, response, approx), the loss Delta / scale (laplace) or mu (gaussian).
     ``mass`` (response only) is the probability of the outcomes that have the loss +epsilon; those of
     loss -epsilon have ``mass e^-epsilon``, all others the loss 0.
+    Every use of a sampled part draws a fresh secret Poisson sample: the unit lands in
+    Binomial(``teachers``, ``rate``) places and shifts unit Gaussian noise by ``value`` for each
+    (DP-SGD: one place, ``times`` steps).
     """
 
     family: str
@@ -45,6 +52,8 @@ class Part:
     times: int = 1
     delta: float = 0.0
     mass: float = 0.0
+    rate: float = 1.0
+    teachers: int = 1
 
     def __post_init__(self):
         if self.family not in FAMILIES:
@@ -56,10 +65,15 @@ class Part:
         elif isinstance(self.delta, bool) or self.delta != 0.0:
             raise PrivacyError(f"a {self.family} part has delta 0, got {self.delta!r}")
         if self.family == "response":
-            if probability("mass", self.mass) > (1.0 + 1e-12) / (1.0 + math.exp(-self.value)):
+            if positive("mass", self.mass) > (1.0 + 1e-12) / (1.0 + math.exp(-self.value)):
                 raise PrivacyError(f"mass {self.mass} and mass e^-{self.value:g} are more than 1 together")
         elif isinstance(self.mass, bool) or self.mass != 0.0:
             raise PrivacyError(f"a {self.family} part has mass 0, got {self.mass!r}")
+        count("teachers", self.teachers)
+        if positive("rate", self.rate) > 1.0:
+            raise PrivacyError(f"rate must be in (0, 1], got {self.rate}")
+        if self.family != "sampled" and (self.rate, self.teachers) != (1.0, 1):
+            raise PrivacyError(f"a {self.family} part is not sampled: it has neither rate nor teachers")
 
 
 @dataclass(frozen=True)
@@ -107,6 +121,18 @@ class Guarantee:
             count("num_units", self.num_units)
         if not self.adjacency:
             object.__setattr__(self, "adjacency", ADJACENCY[self.unit])
+        if self.central and self.adjacency != CENTRAL.get(self.unit):
+            raise PrivacyError(f"a claim per {self.unit} cannot mean: {self.adjacency}")
+        if any(part.family == "sampled" for part in self.parts) and not self.central:
+            raise PrivacyError(
+                "sub-sampling is accounted for add-or-remove adjacency only, "
+                f"not for: {self.adjacency}; see CENTRAL in dpanon.privacy.guarantee"
+            )
+        if sum(part.times for part in self.parts if part.teachers > 1) > 1:
+            raise PrivacyError(
+                "answers of sub-sampled teachers do not add up: the same secret sub-samples gave them all. "
+                "Declare all queries in one claim"
+            )
 
     @classmethod
     def none(cls, reason: str, unit: str = "utterance") -> Guarantee:
@@ -144,7 +170,12 @@ class Guarantee:
             return "pure"
         if families == {"gaussian"}:
             return "gdp"
-        return "pld" if "gaussian" in families else "approx"
+        return "pld" if families & {"gaussian", "sampled"} else "approx"
+
+    @property
+    def central(self) -> bool:
+        """Whether the claim is about a record of a private set (add or remove), not about an input replaced."""
+        return self.adjacency in CENTRAL.values()
 
     @property
     def params(self) -> dict[str, float]:
@@ -165,7 +196,7 @@ class Guarantee:
         """mu of a purely Gaussian claim: squares add."""
         if self.kind != "gdp":
             raise PrivacyError(f"a guarantee of kind {self.kind} has no mu")
-        return math.sqrt(sum(part.times * part.value**2 for part in self.parts))
+        return math.hypot(*(math.sqrt(part.times) * part.value for part in self.parts))
 
     def epsilon(self, delta: float = 0.0) -> float:
         """Privacy loss: by basic composition for delta 0, else the least of basic and tight accounting."""
@@ -191,7 +222,7 @@ class Guarantee:
         if self.kind == "approx":
             params = self.params
             return max(0.0, 1.0 - params["delta"]) * floors.eer_pure(params["epsilon"])
-        if len(self.parts) == 1 and self.parts[0].times == 1:
+        if len(self.parts) == 1 and self.parts[0].times == 1 and self.kind == "pure":
             part = self.parts[0]
             if part.family == "response":
                 return floors.eer_response(part.value, part.mass)
@@ -209,6 +240,11 @@ class Guarantee:
         unit = self.unit if unit is None else unit
         if unit not in UNITS or UNITS.index(unit) < UNITS.index(self.unit):
             raise PrivacyError(f"cannot restate a {self.unit}-level claim for {unit!r}: a larger unit is needed")
+        if self.central and unit != self.unit:
+            raise PrivacyError(
+                f"a claim about one {self.unit} of a training set does not add up for a {unit}: "
+                f"group the partition or the sampling by {unit}"
+            )
         lifted = self.unit in ("frame", "segment") and unit != self.unit
         return replace(
             self,
@@ -300,19 +336,24 @@ class Guarantee:
 
 
 def _part_record(part: Part) -> dict[str, Any]:
-    """``mass`` is there only where it says something."""
-    return {f.name: getattr(part, f.name) for f in fields(part) if f.name != "mass" or part.mass}
+    """``mass``, ``rate`` and ``teachers`` are there only where they say something."""
+    record: dict[str, Any] = {f.name: getattr(part, f.name) for f in fields(part)}
+    for name in [*(() if part.mass else ("mass",)), *(() if part.family == "sampled" else ("rate", "teachers"))]:
+        del record[name]
+    return record
 
 
 def _log_affinity(part: Part) -> float:
     """ln of the Bhattacharyya coefficient of the dominating pair; products over compositions."""
     if part.family == "gaussian":
-        return -(part.value**2) / 8.0
+        return -part.value * part.value / 8.0
+    if part.family == "sampled":
+        return 0.0  # no shortcut: the loss distribution decides
     half = part.value / 2.0
     if part.family == "laplace":
         return math.log1p(half) - half
     if part.family == "response":
-        return math.log1p(-part.mass * -math.expm1(-half) * -math.expm1(-half))
+        return math.log(max(2.0 * part.mass * math.exp(-half), 1.0 - part.mass * math.expm1(-half) ** 2))
     return math.log(2.0) - half - math.log1p(math.exp(-2.0 * half))  # 1 / cosh
 
 

@@ -25,12 +25,14 @@ def sentence(guarantee: Guarantee, delta: float) -> str:
     conditions = f", given equal {' and '.join(guarantee.conditional_on)}" if guarantee.conditional_on else ""
     known = f" Public besides: {', '.join(guarantee.public_side_info)}." if guarantee.public_side_info else ""
     uncovered = f"; {'; '.join(guarantee.not_covered)}" if guarantee.not_covered else ""
+    floor = "Membership EER floor" if guarantee.central else "Verification EER floor"
+    silent = "" if guarantee.central else "; membership of training speakers"
     lines = [
         f"The release ({guarantee.mechanism or 'unnamed object'}) is {claim(guarantee, delta)} per {guarantee.unit}: "
         f"adjacent means {guarantee.adjacency}{conditions}.",
         f"{_releases(guarantee.n_releases)}.{known}",
-        f"Verification EER floor: {floor_words(guarantee)}.",
-        f"Not covered: further releases ({_growth(guarantee)}){uncovered}; membership of training speakers.",
+        f"{floor}: {floor_words(guarantee)}.",
+        f"Not covered: further releases ({_growth(guarantee)}){uncovered}{silent}.",
         f"Sampler: {SAMPLER_WORDS[guarantee.sampler]}.",
     ]
     if not guarantee.releasable:
@@ -54,7 +56,10 @@ def floor_words(guarantee: Guarantee) -> str:
     """The floor as a percentage, or ``vacuous``."""
     floor = guarantee.eer_floor()
     if floor < VACUOUS:
-        return "vacuous (under 1 %: nothing is proved against linking it to a voice)"
+        what = "telling who was in the training set" if guarantee.central else "linking it to a voice"
+        return f"vacuous (under 1 %: nothing is proved against {what})"
+    if guarantee.central:
+        return f"no test of who was in the training set errs less than {100 * floor:.2f} % both ways"
     return f"no attacker, whatever it was trained on or enrolled with, is below {100 * floor:.2f} % on this object"
 
 
@@ -63,6 +68,8 @@ def _releases(n: int) -> str:
 
 
 def _growth(guarantee: Guarantee) -> str:
+    if any(part.teachers > 1 for part in guarantee.parts):
+        return "any further query of the same teachers"
     return "n of them cost mu times the root of n" if guarantee.kind == "gdp" else "n of them cost n times epsilon"
 
 
@@ -89,11 +96,14 @@ def checked_record(record: Any, names: list[str]) -> dict[str, Any]:
     _need("parts", values["parts"], list)
     for part in values["parts"]:
         _need("part", part, dict)
-        if set(part) - {"mass"} != {"family", "value", "times", "delta"}:
-            raise PrivacyError(f"guarantee: a part has the keys family, value, times, delta; got {sorted(part)}")
+        sampled = ("rate", "teachers") if part.get("family") == "sampled" else ()
+        keys = ("family", "value", "times", "delta", *sampled)
+        if set(part) - {"mass"} != set(keys):
+            raise PrivacyError(f"guarantee: a part has the keys {', '.join(keys)}; got {sorted(map(str, part))}")
         _need("family", part["family"], str)
-        _need("times", part["times"], int)
-        for name in ("value", "delta", *({"mass"} & set(part))):
+        for name in ("times", *sampled[1:]):
+            _need(name, part[name], int)
+        for name in ("value", "delta", *sampled[:1], *({"mass"} & set(part))):
             _need(name, part[name], (int, float))
             if not math.isfinite(part[name]):
                 raise PrivacyError(f"guarantee: {name} must be finite")
