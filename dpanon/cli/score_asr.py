@@ -9,6 +9,8 @@ from pathlib import Path
 from dpanon.cli import ArgumentParser, boolean, run
 from dpanon.data.data_dir import DataDir, read_table
 from dpanon.errors import UsageError
+from dpanon.evaluate import EvaluationError
+from dpanon.evaluate.ceiling import channel_bits, text_bits
 from dpanon.evaluate.claims import read_claim
 from dpanon.evaluate.metrics import write_metrics
 from dpanon.evaluate.wer import Transcriber, transcribe_set, word_error_rate
@@ -56,8 +58,15 @@ def score(args):
         data.table("text"), read_table(args.text), [data.speaker(utt) for utt in data.table("text")]
     )
     metrics |= {"data": str(args.data), "recogniser": f"Whisper {args.model}, beam {args.beam_size}"}
+    found, most = text_bits(metrics["num_words"], metrics["wer_high"]), channel_bits(claim.rows or ({},))
+    metrics |= {"text_bits": found, "channel_bits": most}
     write_metrics(args.out, "asr", args.system or claim.system, args.data.resolve().name, metrics)
     print(f"{args.out}: WER {100 * metrics['wer']:.1f} % of {metrics['num_words']} words")
+    if found > most:
+        raise EvaluationError(
+            f"{args.data}: {found:.0f} bits of text were recognised where its noise lets {most:.0f} bits through "
+            "at most: the noise that privacy.jsonl states is not in this speech, or something goes around it (dpanon audit)"
+        )
 
 
 if __name__ == "__main__":

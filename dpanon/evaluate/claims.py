@@ -23,6 +23,7 @@ class Claim:
         epsilon_utterance: median over the utterances.
         eer_floor: of the weakest utterance, since an attacker may look at that one.
         details: privacy.json as it is.
+        rows: of privacy.jsonl, of these utterances.
     """
 
     system: str
@@ -30,6 +31,7 @@ class Claim:
     epsilon_utterance: float | None
     eer_floor: float | None
     details: dict
+    rows: tuple[dict, ...] = ()
 
 
 def read_claim(path: Path, utts: Sequence[str], baseline: bool = False) -> Claim:
@@ -67,6 +69,7 @@ def read_claim(path: Path, utts: Sequence[str], baseline: bool = False) -> Claim
         median(whole) if whole else None,
         min(floors) if floors else None,
         details,
+        tuple(used),
     )
 
 
