@@ -16,6 +16,9 @@ epsilon_bn=100              # of one frame; dp only
 models=                     # directory of weights; empty: the shipped ones
 target=random               # for each utterance, or the id of a target
 f0_method=swift             # or yaapt, harvest
+ledger=                     # file that counts every release; empty: none
+cap_epsilon=                # the most that all releases of an utterance may cost; needs a ledger
+cap_epsilon_speaker=        # the same for a speaker
 keyed_noise=                # a seed: repeatable noise, for tests, not to be released
 allow_refused=false         # true: go on without the utterances that cannot be anonymized
 anonymize_dir=exp/anonymize # stamps and logs
@@ -37,10 +40,19 @@ fi
 if [ -n "$keyed_noise" ]; then
   options+=(--keyed-noise "$keyed_noise")
 fi
+if [ -n "$ledger" ]; then
+  options+=(--ledger "$ledger")
+fi
 inputs=(wav="$data/wav.scp" utt2spk="$data/utt2spk" options="${options[*]}")
 if [ -n "$models" ]; then
   inputs+=(models="$models")
   options+=(--models "$models")
+fi
+if [ -n "$cap_epsilon" ]; then # no input: another cap changes nothing about what is released
+  options+=(--cap-epsilon "$cap_epsilon")
+fi
+if [ -n "$cap_epsilon_speaker" ]; then
+  options+=(--cap-epsilon-speaker "$cap_epsilon_speaker")
 fi
 if already_done "$log_dir" "${inputs[@]}"; then
   exit 0

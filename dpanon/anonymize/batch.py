@@ -9,26 +9,40 @@
 Only the process that holds the lock gives names and writes the journal, so a kill at any moment loses at most the
 recordings that were at work. Nothing of OUT.partial has left the house: to drop what is not in the journal costs no
 privacy.
+
+With a ledger, OUT.partial/run.id names the run there, and a recording goes through these steps:
+
+    reserve (synced)  ->  noise is drawn  ->  commit (synced)  ->  its place in release/  ->  its line in the journal
+
+Killed before the commit, what was drawn was never named: the next run drops it and takes up the reservation, which
+counts once. Killed between commit and journal, the recording is drawn and counted a second time. A run that is given up
+(OUT.partial removed) leaves its reservations counted. So the ledger may count too much, never too little.
 """
+
+from __future__ import annotations
 
 import fcntl
 import json
 import os
+import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dpanon
 from dpanon.anonymize.sources import Plan, printable, random_name
 from dpanon.anonymize.statement import set_statement, write_statement, write_text
-from dpanon.anonymize.workers import Done, Load, Options, Task, load, one_thread, outcomes
+from dpanon.anonymize.workers import Done, Load, Options, Task, load, one_thread, open_ledger, outcomes
 from dpanon.data.audio import SHIFT
 from dpanon.data.data_dir import DataDir, write_data_dir
 from dpanon.errors import StaleError, UsageError
+
+if TYPE_CHECKING:
+    from dpanon.privacy.ledger import Ledger
 
 CARRIED = ("text", "utt2spk", "spk2gender", "utt2lang", "spk2lang")  # labels; other tables were made from the speech
 HEADER = 44  # bytes of a WAV without tags
@@ -44,6 +58,7 @@ class Result:
     refused: int
     kept: int  # of them, from an earlier run
     names: Path | None = None
+    head: str = ""  # of the ledger
 
 
 def release(
@@ -65,14 +80,16 @@ def release(
     Raises:
         UsageError: OUT exists, or another run is at work on it.
         StaleError: an unfinished run was begun with other options.
+        LedgerError: the ledger cannot be used. What is not counted there is not released.
     """
     if os.path.lexists(plan.out):
         return _released_before(plan, options)
     one_thread()
+    ledger = open_ledger(options)  # what is wrong with it shows before any work
     system = load(options)
     one_thread()
     system.pool.choose(options.target)  # an unknown target is found before any work
-    with _open(plan, options) as run:
+    with _open(plan, options, ledger) as run:
         journal = run.finished()
         tasks = run.tasks(journal)
         refused = [*plan.troubles]
@@ -82,7 +99,7 @@ def release(
         for source in plan.sources:
             if source.key in journal:
                 on_done(source.path)
-        for outcome in outcomes(tasks, options, load, system, jobs):
+        for outcome in outcomes(tasks, options, load, system, jobs, ledger):
             if isinstance(outcome, Done):
                 journal[outcome.task.key] = run.record(outcome)
             else:
@@ -91,15 +108,15 @@ def release(
             on_done(outcome.task.path)
         if not journal:
             run.remove()
-            return Result(plan.out, None, 0, len(refused), 0)
+            return Result(plan.out, None, 0, len(refused), 0, head=ledger.head if ledger else "")
         return run.finish(journal, len(refused), kept)
 
 
 class _Run:
     """An unfinished release on disk, locked."""
 
-    def __init__(self, plan: Plan, options: Options):
-        self.plan, self.options = plan, options
+    def __init__(self, plan: Plan, options: Options, ledger: Ledger | None = None):
+        self.plan, self.options, self.ledger = plan, options, ledger
         self.root = plan.partial
         self.release, self.making = self.root / "release", self.root / "making"
 
@@ -118,6 +135,8 @@ class _Run:
             self.check()
         else:
             write_text(self.root / "run.json", json.dumps(self._record(), indent=1) + "\n")
+        if self.ledger is not None and not (self.root / "run.id").exists():
+            write_text(self.root / "run.id", secrets.token_hex(16) + "\n")
         shutil.rmtree(self.making, ignore_errors=True)
         self.making.mkdir()
         self.release.mkdir(exist_ok=True)
@@ -145,15 +164,22 @@ class _Run:
         """What is left to do, each with its public name."""
         taken = {entry["row"]["utt"] for entry in journal.values()}
         tasks: list[Task] = []
+        run_id = None if self.ledger is None else (self.root / "run.id").read_text(encoding="ascii").strip()
+        data = self.plan.data
         for source in self.plan.sources:
             if source.key not in journal:
                 utt = source.utt or random_name(source.key, taken, self.options.keyed_noise)
                 taken.add(utt)
-                tasks.append(Task(source.key, utt, source.path, self.making / f"{len(tasks)}.wav"))
+                release = None if run_id is None else f"{run_id}|{source.key}"
+                speaker = None if data is None else data.speaker(source.key)
+                made = self.making / f"{len(tasks)}.wav"
+                tasks.append(Task(source.key, utt, source.path, made, speaker, release))
         return tasks
 
     def record(self, done: Done) -> dict:
         """Give the recording its place, then remember it: in this order, a kill in between only repeats work."""
+        if self.ledger is not None and done.receipt is not None:
+            self.ledger.commit(done.receipt)
         wav = self.wav(done.row["utt"])
         wav.parent.mkdir(parents=True, exist_ok=True)
         os.replace(done.task.made, wav)
@@ -188,13 +214,14 @@ class _Run:
         else:
             os.rename(self.release, self.plan.out)
         self.remove()
-        return Result(self.plan.out, statement, len(rows), refused, kept, names)
+        head = "" if self.ledger is None else self.ledger.head
+        return Result(self.plan.out, statement, len(rows), refused, kept, names, head)
 
     def remove(self) -> None:
         shutil.rmtree(self.root)
 
     def _record(self) -> dict[str, Any]:
-        return {"dpanon": dpanon.__version__, "source": os.path.abspath(self.plan.source), **asdict(self.options)}
+        return {"dpanon": dpanon.__version__, "source": os.path.abspath(self.plan.source), **self.options.record()}
 
     def _write_names(self, journal: Mapping[str, dict]) -> Path | None:
         """Which random name is whose, for the owner only and outside of the release."""
@@ -215,8 +242,8 @@ class _Run:
 
 
 @contextmanager
-def _open(plan: Plan, options: Options) -> Iterator[_Run]:
-    run = _Run(plan, options)
+def _open(plan: Plan, options: Options, ledger: Ledger | None) -> Iterator[_Run]:
+    run = _Run(plan, options, ledger)
     if plan.kind == "file":
         for end in ("privacy.json", "privacy.jsonl"):
             beside = plan.out.with_name(f"{plan.sources[0].utt}.{end}")

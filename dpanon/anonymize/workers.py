@@ -1,5 +1,7 @@
 """Anonymize one recording after the other, here or in processes; a bad one is refused, the others go on."""
 
+from __future__ import annotations
+
 import hashlib
 import multiprocessing
 import os
@@ -13,24 +15,32 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
 from multiprocessing.connection import wait as wait_for
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from dpanon.anonymize.sources import regular
 from dpanon.anonymize.statement import details, utterance_row
-from dpanon.data.audio import SHIFT, read_audio, write_wav
+from dpanon.data.audio import SHIFT, num_frames, read_audio, write_wav
 from dpanon.errors import ConfigError, MissingDependencyError, UsageError
+from dpanon.privacy.book import Cap, LedgerError
+
+if TYPE_CHECKING:
+    from dpanon.privacy import Guarantee
+    from dpanon.privacy.ledger import Ledger
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-_FATAL = (UsageError, ConfigError, MissingDependencyError)  # would refuse every file alike
-_worker: dict[str, Any] = {}  # of this process: system and options
+_FATAL = (UsageError, ConfigError, MissingDependencyError, LedgerError)  # would refuse every file alike
+_worker: dict[str, Any] = {}  # of this process: system, options and ledger
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a release depends on, beside the recordings. ``keyed_noise`` is for tests only."""
+    """What a release depends on, beside the recordings. ``keyed_noise`` is for tests only.
+
+    ``ledger`` is the file that counts it, '' for none; the caps decide what is refused (None: no cap).
+    """
 
     system: str = "dp"
     epsilon_f0: float | None = None
@@ -40,20 +50,39 @@ class Options:
     models: str = ""
     keyed_noise: int | None = None
     keep_names: bool = False
+    ledger: str = ""
+    ledger_names: bool = False
+    cap_epsilon: float | None = None  # of all releases of a recording
+    cap_epsilon_speaker: float | None = None
+    cap_delta: float = 0.0
+
+    def record(self) -> dict[str, Any]:
+        """What a run that goes on must have in common with the one that was stopped: all but the caps."""
+        values = {name: value for name, value in asdict(self).items() if not name.startswith("cap_")}
+        return {name: value for name, value in values.items() if value or not name.startswith("ledger")}
 
     def public(self) -> dict[str, Any]:
         """As privacy.json shows them: no path of this machine."""
-        return {**asdict(self), "models": "shipped" if not self.models else "own"}
+        values = {**self.record(), "models": "shipped" if not self.models else "own"}
+        values.pop("ledger_names", None)
+        return values | ({"ledger": True} if self.ledger else {})
+
+    @property
+    def caps(self) -> tuple[Cap, ...]:
+        of = {"utterance": self.cap_epsilon, "speaker": self.cap_epsilon_speaker}
+        return tuple(Cap(epsilon, unit, self.cap_delta) for unit, epsilon in of.items() if epsilon is not None)
 
 
 @dataclass(frozen=True)
 class Task:
-    """``path`` is read, ``made`` is written."""
+    """``path`` is read, ``made`` is written. ``release`` is the ledger's name of this release."""
 
     key: str
     utt: str
     path: Path
     made: Path
+    speaker: str | None = None
+    release: str | None = None
 
 
 @dataclass(frozen=True)
@@ -61,6 +90,7 @@ class Done:
     task: Task
     row: dict
     details: dict
+    receipt: str | None = None  # of the ledger, to be committed before the release gets its name
 
 
 @dataclass(frozen=True)
@@ -83,16 +113,28 @@ def load(options: Options) -> Any:
     return system
 
 
-def outcomes(tasks: Iterable[Task], options: Options, load: Load, system: Any, jobs: int) -> Iterator[Outcome]:
+def open_ledger(options: Options) -> Ledger | None:
+    """The ledger of these options, open in this process; LedgerError if it cannot be used."""
+    if not options.ledger:
+        return None
+    from dpanon.privacy.ledger import Ledger
+
+    return Ledger(options.ledger, options.caps)
+
+
+def outcomes(
+    tasks: Iterable[Task], options: Options, load: Load, system: Any, jobs: int, ledger: Ledger | None = None
+) -> Iterator[Outcome]:
     """One outcome per task; in order with one job, as they come with more.
 
     Args:
         system: ``load(options)`` of this process, which works itself when there is one job.
+        ledger: ``open_ledger(options)`` of this process.
     """
     waiting = deque(tasks)
     if jobs == 1 or len(waiting) < 2:
         for task in waiting:
-            yield anonymize_one(system, options, task)
+            yield anonymize_one(system, options, task, ledger)
         return
     suspects: deque[Task] = deque()  # were at work when a process died: each is tried again, alone
     while waiting or suspects:
@@ -120,14 +162,25 @@ def outcomes(tasks: Iterable[Task], options: Options, load: Load, system: Any, j
             _end(pool)
 
 
-def anonymize_one(system: Any, options: Options, task: Task) -> Outcome:
-    """Read, anonymize, write. Everything that is wrong with this one recording is its reason to be refused."""
+def anonymize_one(system: Any, options: Options, task: Task, ledger: Ledger | None = None) -> Outcome:
+    """Read, count, anonymize, write. Everything that is wrong with this recording is its reason to be refused.
+
+    With a ledger the release is reserved before its noise is drawn, and refused when that is over a cap. What is
+    reserved and then refused stays counted.
+    """
     if reason := regular(task.path):
         return Refused(task, reason)
+    receipt = None
     try:
         samples = read_audio(task.path)
+        if ledger is not None:
+            promise = promised(system, num_frames(len(samples)))
+            name = task.utt if options.ledger_names else ""
+            receipt = ledger.reserve(samples, promise, task.speaker, task.release, name)
         result = system.anonymize(samples, choose_target(system.pool, options, task.utt), _noise(options, task.utt))
         _check(result)
+        if ledger is not None:
+            _check_promise(promise, result.guarantee)
         row = utterance_row(task.utt, result, options.keyed_noise is not None)
     except _FATAL:
         raise
@@ -138,7 +191,18 @@ def anonymize_one(system: Any, options: Options, task: Task) -> Outcome:
     except Exception as error:
         return Refused(task, _reason(error, task.path))
     write_wav(task.made, result.samples)  # if this fails, it fails for all: not a matter of the recording
-    return Done(task, row, details(result))
+    return Done(task, row, details(result), receipt)
+
+
+def promised(system: Any, num_frames: int) -> Guarantee:
+    """What a release of so many frames will promise, before it is made."""
+    from dpanon.privacy import Guarantee, SystemNoise
+
+    if system.frames is None or system.box is None:
+        return Guarantee.none("the system adds no noise")
+    sampler = SystemNoise().sampler
+    frame = system.frames.guarantee(num_frames, sampler)
+    return system.box.guarantee(sampler).compose(frame.to_unit("utterance"))
 
 
 def choose_target(pool: Any, options: Options, utt: str) -> Any:
@@ -172,6 +236,12 @@ def _check(result: Any) -> None:
         raise ValueError(f"the system made samples {list(samples.shape)} of {result.num_frames} frames, or not finite")
 
 
+def _check_promise(promise: Guarantee, found: Guarantee) -> None:
+    for name in ("parts", "unit", "adjacency", "sampler"):
+        if getattr(promise, name) != getattr(found, name):
+            raise ValueError(f"the ledger counts {name} {getattr(promise, name)}, and {getattr(found, name)} was drawn")
+
+
 def _reason(error: Exception, path: Path) -> str:
     from dpanon.errors import DpanonError
     from dpanon.privacy import PrivacyError
@@ -186,7 +256,7 @@ def _start(options: Options, load: Load) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # the parent speaks for all
     threading.Thread(target=_follow_parent, daemon=True).start()
     one_thread()
-    _worker.update(system=load(options), options=options)
+    _worker.update(system=load(options), options=options, ledger=open_ledger(options))
     one_thread()
 
 
@@ -198,7 +268,7 @@ def _follow_parent() -> None:
 
 
 def _work(task: Task) -> Outcome:
-    return anonymize_one(_worker["system"], _worker["options"], task)
+    return anonymize_one(_worker["system"], _worker["options"], task, _worker["ledger"])
 
 
 def _end(pool: ProcessPoolExecutor) -> None:

@@ -3,13 +3,19 @@
     dpanon anonymize interview.mp3 out.wav           # out.wav, out.privacy.json, out.privacy.jsonl
     dpanon anonymize recordings/ out/                # out/wav/a-1f2e3d4c.wav, ..., out.names.tsv for you alone
     dpanon anonymize data/test data/test_anon        # a data directory: same utterances, tables and trials
+    dpanon anonymize --ledger budget.jsonl --cap-epsilon 200000 recordings/ out/
 
 The audio written is PCM16, 16 kHz, one channel, with nothing but samples in it. A recording that cannot be anonymized
 is refused with one line, the others are finished, and the exit code is 1. A run that was stopped goes on when the same
 command is given again; nothing that is finished is anonymized a second time, since that would cost its privacy again.
+
+With --ledger every release is counted in that file before its noise is drawn, under keyed hashes of the recording and,
+in a data directory, of its speaker. Releases of the same recording add up, whatever its file is called; one that would
+go over a cap is refused. See dpanon ledger --help.
 """
 
 import math
+import os
 import shlex
 import sys
 import time
@@ -36,6 +42,8 @@ def main(argv: list[str] | None = None) -> int:
     args = parse_args(arguments)
     options = options_of(args)
     plan = make_plan(args.source, args.out, args.keep_names)
+    if options.cap_epsilon_speaker is not None and plan.data is None:
+        raise UsageError("--cap-epsilon-speaker needs a data directory, whose utt2spk says who speaks")
     if plan.passed_over:
         names = ", ".join(printable(path.name) for path in plan.passed_over[:3])
         print(f"{args.source}: {len(plan.passed_over)} other files are passed over (e.g. {names})", file=sys.stderr)
@@ -70,6 +78,15 @@ def parse_args(argv: list[str]):
     parser.add_argument(
         "--allow-refused", type=boolean, default=False, help="exit code 0 if only some are refused (default false)"
     )
+    parser.add_argument("--ledger", type=Path, metavar="FILE", help="count every release there; made if there is none")
+    parser.add_argument(
+        "--cap-epsilon", type=epsilon, metavar="E", help="the most all releases of a recording may cost"
+    )
+    parser.add_argument("--cap-epsilon-speaker", type=epsilon, metavar="E", help="the same for a speaker")
+    parser.add_argument("--cap-delta", type=delta, metavar="D", help="delta of the caps (default 0: basic composition)")
+    parser.add_argument(
+        "--ledger-names", type=boolean, default=False, help="write the names of the output into the ledger as well"
+    )
     parser.add_argument("--keyed-noise", type=int, metavar="SEED", help="repeatable, for tests; NOT releasable")
     return parser.parse_args(argv)
 
@@ -82,6 +99,7 @@ def options_of(args) -> Options:
         raise UsageError("the system plain has no noise: leave out --epsilon-f0 and --epsilon-bn, or choose dp")
     if args.models is not None and not args.models.is_dir():
         raise UsageError(f"--models {args.models}: no such directory")
+    check_ledger_options(args)
     return Options(
         system=args.system,
         epsilon_f0=(EPSILON_F0 if args.epsilon_f0 is None else args.epsilon_f0) if noise else None,
@@ -91,7 +109,26 @@ def options_of(args) -> Options:
         models=str(args.models.resolve()) if args.models else "",
         keyed_noise=args.keyed_noise,
         keep_names=args.keep_names,
+        ledger=os.path.abspath(args.ledger) if args.ledger else "",
+        ledger_names=args.ledger_names,
+        cap_epsilon=args.cap_epsilon,
+        cap_epsilon_speaker=args.cap_epsilon_speaker,
+        cap_delta=args.cap_delta or 0.0,
     )
+
+
+def check_ledger_options(args) -> None:
+    """UsageError for what cannot be meant."""
+    caps = args.cap_epsilon is not None or args.cap_epsilon_speaker is not None
+    if args.ledger is None:
+        if caps or args.cap_delta is not None or args.ledger_names:
+            raise UsageError("a cap is kept by a ledger: give --ledger FILE as well")
+    elif args.keyed_noise is not None:
+        raise UsageError("--ledger counts what is released, and what --keyed-noise makes may not be: leave one out")
+    elif caps and args.system == "plain":
+        raise UsageError("the system plain promises nothing, so no cap allows it: leave out the cap, or choose dp")
+    elif args.cap_delta is not None and not caps:
+        raise UsageError("--cap-delta belongs to --cap-epsilon or --cap-epsilon-speaker")
 
 
 class Progress:
@@ -143,6 +180,8 @@ def summary(result: Result) -> str:
         )
     if statement["releasable"] is False:
         lines.append("  NOT RELEASABLE: the noise can be repeated or is insecure; for tests only")
+    if result.head:
+        lines.append(f"  the ledger ends in {result.head}; kept elsewhere, this shows later that no row is missing")
     if result.names:
         lines.append(f"  {result.names} says which recording is which: keep it to yourself")
     return "\n".join(lines)
@@ -159,6 +198,13 @@ def epsilon(text: str) -> float:
     value = _number(text)
     if not (value > 0 and math.isfinite(value)):
         raise ArgumentTypeError(f"epsilon must be finite and > 0, got {text}; --system plain is the one without noise")
+    return value
+
+
+def delta(text: str) -> float:
+    value = _number(text)
+    if not 0 < value < 1:
+        raise ArgumentTypeError(f"delta must be between 0 and 1, got {text}")
     return value
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from dpanon.cli import ArgumentParser, boolean, run
-from dpanon.cli.guarantee import probability
+from dpanon.cli.anonymize import delta
 from dpanon.data.audio import read_audio
 from dpanon.privacy.ledger import Account, Book, LedgerError, hash_source, hash_speaker, read, read_key
 from dpanon.report.tables import text_table
@@ -48,7 +48,7 @@ def parse_args(argv: list[str]):
     show.add_argument("--speaker", metavar="ID", help="only this speaker")
     show.add_argument(
         "--delta",
-        type=probability,
+        type=delta,
         default=0.0,
         help="epsilon by tight accounting at this delta (default: basic, at 0)",
     )
@@ -90,13 +90,13 @@ def chosen(args: argparse.Namespace, book: Book) -> tuple[set[str], set[str]]:
     return utterances, speakers
 
 
-def totals(book: Book, delta: float, which: tuple[set[str], set[str]]) -> dict[str, Any]:
+def totals(book: Book, at_delta: float, which: tuple[set[str], set[str]]) -> dict[str, Any]:
     """What was chosen, for JSON; an epsilon that is infinite is null."""
     without_name = Counter(who for row in book.reserved.values() for who in (row.source, row.speaker))
     record: dict[str, Any] = {
         "rows": book.num_rows,
         "head": book.head,
-        "delta": delta,
+        "delta": at_delta,
         "utterances": [],
         "speakers": [],
     }
@@ -105,7 +105,7 @@ def totals(book: Book, delta: float, which: tuple[set[str], set[str]]) -> dict[s
         for who, account in known.items():
             if who not in wanted:
                 continue
-            basic, epsilon = account.epsilon(), account.epsilon(delta)
+            basic, epsilon = account.epsilon(), account.epsilon(at_delta)
             entry: dict[str, Any] = {"id": who}
             if name == "utterances":
                 entry |= {"name": book.names.get(who), "speaker": book.owners[who]}
