@@ -65,7 +65,8 @@ def score(args):
     if found > most:
         raise EvaluationError(
             f"{args.data}: {found:.0f} bits of text were recognised where its noise lets {most:.0f} bits through "
-            "at most: the noise that privacy.jsonl states is not in this speech, or something goes around it (dpanon audit)"
+            "at most: the noise that privacy.jsonl states is not in this speech, or something goes around it "
+            "(try dpanon audit)"
         )
 
 
