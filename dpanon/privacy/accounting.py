@@ -25,6 +25,7 @@ GRID = 300_000  # points of a composed loss distribution: well under 300 MB, und
 SAMPLED_GRID = 100_000  # one step of a sub-sampled Gaussian takes as long as its whole composition
 FINEST = 1e-7  # of the grid of losses: below it the differences of exponentials lose their digits
 STAGE = 5_000  # compositions at a time; more widen the array that the transform needs
+STEEP = 200.0  # loss of one use; far beyond, dp-accounting's Laplace overflows, and nothing is gained
 MOST = 10**7  # compositions of one mechanism in a loss distribution; beyond, Renyi
 CLOSED = 2_000  # terms of the exact sum for pure DP
 TAIL = 1e-15  # mass that the range of the grid may leave out (it counts as lost)
@@ -126,18 +127,20 @@ class Profile:
     def _loss(self) -> Callable[[float], float]:
         """delta by the loss distribution, with what its arithmetic may have lost added."""
         interval = loss_interval(self.parts, self.points)
-        small = tuple(p for p in self.parts if p.family in ("pure", "response", "laplace") and p.value < 2.0 * interval)
-        fine = tuple(part for part in self.parts if part not in small)
-        if not fine or interval > 100.0 or any(part.times > MOST for part in fine):
+        bounded = tuple(p for p in self.parts if p.family in ("pure", "response", "laplace"))
+        coarse = tuple(p for p in bounded if not 2.0 * interval <= p.value <= STEEP)  # the grid would not help them
+        fine = tuple(part for part in self.parts if part not in coarse)
+        if not fine or interval > STEEP or any(part.times > MOST for part in fine):
             return lambda epsilon: 1.0
-        shift = math.fsum(part.times * part.value for part in small)  # the grid could only make them dearer
+        shift = math.fsum(part.times * part.value for part in coarse)
         loss = loss_distribution(fine, interval)
-        # Transforms lose 1e-16 of the whole mass, and a power n of them n times as much.
+        # Transforms lose 1e-16 of the whole mass, a power n of them n times as much; and no mass may be missing.
         lost = 1e-12 + 1e-15 * math.fsum(part.times for part in fine)
+        lost += max(0.0, 1.0 - float(loss.get_delta_for_epsilon(-1e9)))
 
         def delta(epsilon: float) -> float:
-            left = epsilon - shift
-            return 1.0 if left < 0.0 else lost + max(0.0, float(loss.get_delta_for_epsilon(left)))
+            value = lost + float(loss.get_delta_for_epsilon(epsilon - shift)) if epsilon >= shift else 1.0
+            return max(lost, value) if value < 1.0 else 1.0  # NaN is 1, too
 
         return delta
 
@@ -154,10 +157,8 @@ def loss_distribution(parts: Iterable[Part], interval: float | None = None) -> A
             # The scalar pair with the whole shift in one coordinate dominates any vector of the same L1 shift.
             one = pld.from_laplace_mechanism(1.0 / part.value, sensitivity=1.0, value_discretization_interval=interval)
         elif part.family == "pure":
-            keep = 1.0 / (1.0 + math.exp(-part.value))
-            one = pld.from_randomized_response(
-                2.0 * (1.0 - keep), num_buckets=2, value_discretization_interval=interval
-            )
+            flip = 2.0 / (1.0 + math.exp(part.value))
+            one = pld.from_randomized_response(flip, num_buckets=2, value_discretization_interval=interval)
         elif part.family == "response":
             one = _response(pld, part, interval)
         elif part.family == "gaussian":
