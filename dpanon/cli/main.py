@@ -6,6 +6,7 @@
     dpanon ledger              what was released about whom so far, and what it adds up to
     dpanon evaluate            how well attackers and recognizers do on a released set
     dpanon report              tables and figures of what was measured
+    dpanon submission          check and pack what a VoicePrivacy Challenge takes
     dpanon doctor              what is installed, what is missing, why it matters
 
 dpanon COMMAND --help tells more. Every command takes --debug true to show the trace of an error.
@@ -20,7 +21,7 @@ from dpanon.cli import run
 from dpanon.config import nearest
 from dpanon.errors import UsageError
 
-COMMANDS = ("anonymize", "guarantee", "audit", "ledger", "evaluate", "report", "doctor")
+COMMANDS = ("anonymize", "guarantee", "audit", "ledger", "evaluate", "report", "submission", "doctor")
 
 
 def main(argv: list[str] | None = None) -> int | None:
