@@ -77,9 +77,9 @@ class Profile:
         if not self.parts:
             return self.shift
         if self._closed:
-            return self.shift + _bisect(self._closed, slack, min(self.basic, _gaussian_range(self.parts)))
+            return self.shift + least_epsilon(self._closed, slack, min(self.basic, _gaussian_range(self.parts)))
         most = min(self.basic, self.by_renyi(slack))
-        return self.shift + min(most, _bisect(self._delta, slack, most))
+        return self.shift + min(most, least_epsilon(self._delta, slack, most))
 
     def delta(self, epsilon: float) -> float:
         """Least delta; see the function of this name."""
@@ -112,7 +112,7 @@ class Profile:
         """epsilon of the loss distribution alone; inf where it cannot be had."""
         slack = probability("delta", delta) - self.extra
         most = min(self.basic, self.by_renyi(TAIL)) if self.parts else 0.0
-        return self.shift + _bisect(self._loss, slack, most) if slack > 0.0 else math.inf
+        return self.shift + least_epsilon(self._loss, slack, most) if slack > 0.0 else math.inf
 
     @cached_property
     def _curve(self):
@@ -233,7 +233,7 @@ def gdp_delta(mu: float, epsilon: float) -> float:
 def gdp_epsilon(mu: float, delta: float) -> float:
     """epsilon of mu-GDP at delta, by bisection of ``gdp_delta``."""
     mu, delta = positive("mu", mu), probability("delta", delta)
-    return _bisect(lambda x: gdp_delta(mu, x), delta, mu * mu / 2.0 + 40.0 * mu)
+    return least_epsilon(lambda x: gdp_delta(mu, x), delta, mu * mu / 2.0 + 40.0 * mu)
 
 
 def gdp_mu(epsilon: float, delta: float) -> float:
@@ -322,7 +322,9 @@ def pure_composition_delta(epsilon: float, times: int, total: float) -> float:
 def pure_composition_epsilon(epsilon: float, times: int, delta: float) -> float:
     """Least total epsilon of ``times`` pure epsilon-DP releases at delta: best for pure DP in general."""
     delta = probability("delta", delta)
-    return _bisect(lambda x: pure_composition_delta(epsilon, times, x), delta, times * positive("epsilon", epsilon))
+    return least_epsilon(
+        lambda x: pure_composition_delta(epsilon, times, x), delta, times * positive("epsilon", epsilon)
+    )
 
 
 def _closed(parts: tuple[Part, ...]) -> Callable[[float], float] | None:
@@ -356,7 +358,7 @@ def _gaussian_range(parts: tuple[Part, ...], deviations: float = 40.0) -> float:
     return rest + square / 2.0 + deviations * math.sqrt(square)
 
 
-def _bisect(profile: Callable[[float], float], delta: float, largest: float) -> float:
+def least_epsilon(profile: Callable[[float], float], delta: float, largest: float) -> float:
     """Least epsilon in [0, largest] with profile(epsilon) <= delta, from above; inf if there is none."""
     if profile(0.0) <= delta:
         return 0.0
