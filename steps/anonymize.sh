@@ -16,6 +16,7 @@ epsilon_bn=100              # of one frame; dp only
 models=                     # directory of weights; empty: the shipped ones
 target=random               # for each utterance, or the id of a target
 f0_method=swift             # or yaapt, harvest
+pad_lengths=false           # true: to a public ladder of lengths, so that only its step is told
 ledger=                     # file that counts every release; empty: none
 cap_epsilon=                # the most that all releases of an utterance may cost; needs a ledger
 cap_epsilon_speaker=        # the same for a speaker
@@ -39,6 +40,9 @@ if [ "$system" != plain ]; then
 fi
 if [ -n "$keyed_noise" ]; then
   options+=(--keyed-noise "$keyed_noise")
+fi
+if [ "$pad_lengths" = true ]; then
+  options+=(--pad-lengths true)
 fi
 if [ -n "$ledger" ]; then
   options+=(--ledger "$ledger")

@@ -10,6 +10,7 @@ from typing import Any
 
 import dpanon
 from dpanon.privacy import Guarantee
+from dpanon.privacy.lengths import STEP
 
 SCHEMA = 1
 NO_NOISE = "no noise"
@@ -28,6 +29,7 @@ def utterance_row(utt: str, anonymized: Any, keyed: bool) -> dict[str, Any]:
     whole: Guarantee = anonymized.guarantee
     frame: Guarantee | None = anonymized.guarantee_frame
     claims = whole.kind != "none"
+    never = NEVER_COVERED[1:] if STEP in whole.public_side_info else NEVER_COVERED  # padded: the length is covered
     return {
         "utt": utt,
         "num_frames": int(anonymized.num_frames),
@@ -38,7 +40,7 @@ def utterance_row(utt: str, anonymized: Any, keyed: bool) -> dict[str, Any]:
         "unit": whole.unit,
         "adjacency": whole.adjacency if claims else None,
         "conditional_on": list(dict.fromkeys((*whole.conditional_on, *whole.public_side_info))),
-        "not_covered": list(dict.fromkeys((*whole.not_covered, *NEVER_COVERED))) if claims else list(WITHOUT_NOISE),
+        "not_covered": list(dict.fromkeys((*whole.not_covered, *never))) if claims else list(WITHOUT_NOISE),
         "eer_floor": whole.eer_floor() if claims else None,
         "target": anonymized.target,
         "sampler": "keyed" if keyed else whole.sampler if claims else "none",

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from multiprocessing.connection import wait as wait_for
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,6 +50,7 @@ class Options:
     models: str = ""
     keyed_noise: int | None = None
     keep_names: bool = False
+    pad_lengths: bool = False
     ledger: str = ""
     ledger_names: bool = False
     cap_epsilon: float | None = None  # of all releases of a recording
@@ -173,14 +174,17 @@ def anonymize_one(system: Any, options: Options, task: Task, ledger: Ledger | No
     receipt = None
     try:
         samples = read_audio(task.path)
+        whole = padded(samples) if options.pad_lengths else samples
         if ledger is not None:
-            promise = promised(system, num_frames(len(samples)))
+            promise = promised(system, num_frames(len(whole)))
             name = task.utt if options.ledger_names else ""
             receipt = ledger.reserve(samples, promise, task.speaker, task.release, name)
-        result = system.anonymize(samples, choose_target(system.pool, options, task.utt), _noise(options, task.utt))
+        result = system.anonymize(whole, choose_target(system.pool, options, task.utt), _noise(options, task.utt))
         _check(result)
         if ledger is not None:
             _check_promise(promise, result.guarantee)
+        if options.pad_lengths:
+            result = replace(result, guarantee=on_ladder(result.guarantee))
         row = utterance_row(task.utt, result, options.keyed_noise is not None)
     except _FATAL:
         raise
@@ -203,6 +207,14 @@ def promised(system: Any, num_frames: int) -> Guarantee:
     sampler = SystemNoise().sampler
     frame = system.frames.guarantee(num_frames, sampler)
     return system.box.guarantee(sampler).compose(frame.to_unit("utterance"))
+
+
+def padded(samples: np.ndarray) -> np.ndarray:
+    """Silence up to the next step of the public ladder of lengths."""
+    from dpanon.privacy.lengths import rung
+
+    length = SHIFT * rung(num_frames(len(samples)))
+    return np.pad(samples, (0, max(0, length - len(samples))))[:length]
 
 
 def choose_target(pool: Any, options: Options, utt: str) -> Any:
@@ -228,6 +240,12 @@ def _noise(options: Options, utt: str) -> Any:
     from dpanon.privacy import KeyedNoise
 
     return KeyedNoise(options.keyed_noise, utt, "release")
+
+
+def on_ladder(guarantee: Guarantee) -> Guarantee:
+    from dpanon.privacy import lengths
+
+    return guarantee if guarantee.kind == "none" else lengths.on_ladder(guarantee)
 
 
 def _check(result: Any) -> None:

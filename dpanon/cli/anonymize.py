@@ -76,6 +76,12 @@ def parse_args(argv: list[str]):
         "--keep-names", type=boolean, default=False, help="of a folder: name the output as the input (default false)"
     )
     parser.add_argument(
+        "--pad-lengths",
+        type=boolean,
+        default=False,
+        help="pad with silence to a public ladder of lengths, so that only its step is told (default false)",
+    )
+    parser.add_argument(
         "--allow-refused", type=boolean, default=False, help="exit code 0 if only some are refused (default false)"
     )
     parser.add_argument("--ledger", type=Path, metavar="FILE", help="count every release there; made if there is none")
@@ -109,6 +115,7 @@ def options_of(args) -> Options:
         models=str(args.models.resolve()) if args.models else "",
         keyed_noise=args.keyed_noise,
         keep_names=args.keep_names,
+        pad_lengths=args.pad_lengths,
         ledger=os.path.abspath(args.ledger) if args.ledger else "",
         ledger_names=args.ledger_names,
         cap_epsilon=args.cap_epsilon,

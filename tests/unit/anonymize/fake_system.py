@@ -8,7 +8,9 @@ import secrets
 import sys
 import time
 import types
+from dataclasses import dataclass
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +32,16 @@ class FakePool:
             raise UsageError(f"unknown target {target!r}; choose random or one of {', '.join(self.ids)}")
         name = secrets.choice(self.ids) if target == "random" else target
         return SimpleNamespace(id=name, log_f0_mean=5.0 + self.ids.index(name) / 9)
+
+
+@dataclass(frozen=True)
+class Made:
+    samples: np.ndarray
+    num_frames: int
+    target: str
+    guarantee: Any
+    guarantee_frame: Any
+    guarantee_f0: Any
 
 
 class FakeSystem:
@@ -54,7 +66,7 @@ class FakeSystem:
             bn, frame, f0 = released.value, released.guarantee, pitch.guarantee
             whole = f0.compose(frame.to_unit("utterance"))
         wave = np.repeat(np.tanh(bn.mean(1)), 160) * np.exp(-target.log_f0_mean / 9)
-        return SimpleNamespace(
+        return Made(
             samples=wave.astype(np.float32),
             num_frames=num,
             target=target.id,

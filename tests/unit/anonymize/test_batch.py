@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import fake_system
@@ -17,6 +18,7 @@ import soundfile
 from dpanon.anonymize import batch
 from dpanon.anonymize.sources import make_plan
 from dpanon.anonymize.workers import Options
+from dpanon.data.audio import read_audio
 from dpanon.data.data_dir import DataDir, write_data_dir
 from dpanon.errors import StaleError, UsageError
 
@@ -177,6 +179,33 @@ def test_rows_and_statement_say_what_is_promised(tmp_path):
     assert record["guarantee"]["kind"] == "pure" and record["num_released"] == 4 and record["num_refused"] == 0
     assert [part["mechanism"] for part in record["mechanisms"]] == ["pitch", "bottleneck features"]
     assert "vacuous" in record["sentence"] and record["releasable"] is True and record["dpanon"]
+
+
+def test_padded_lengths_tell_their_step_and_nothing_else(tmp_path):
+    """Recordings of 0.3 to 0.6 s come out one second long; the claim is about all lengths of that step."""
+    padded = release(folder(tmp_path / "in"), tmp_path / "out", replace(DP, pad_lengths=True))
+    lengths = {soundfile.info(file).frames for file in (tmp_path / "out" / "wav").iterdir()}
+    assert lengths == {16000}
+    for row in rows_of(tmp_path / "out"):
+        assert row["num_frames"] == 100 and row["epsilon_utterance"] == 10.0 + 100 * 100.0
+        assert "same step of the public ladder" in row["adjacency"]
+        assert not any("number of frames" in word for word in row["not_covered"] + row["conditional_on"])
+    assert "step of the public ladder" in padded.statement["sentence"]
+    plain = release(tmp_path / "in", tmp_path / "plain", replace(PLAIN, pad_lengths=True))
+    assert plain.statement["guarantee"]["kind"] == "none"
+
+
+def test_padding_makes_the_same_recording_no_other(tmp_path):
+    """The ledger knows a recording by its own samples, padded or not."""
+    source, ledger = folder(tmp_path / "in", 1), str(tmp_path / "ledger")
+    for name, pad in (("a", False), ("b", True)):
+        release(source, tmp_path / name, replace(DP, pad_lengths=pad, ledger=ledger))
+    from dpanon.privacy.ledger import Ledger
+
+    (recording,) = source.iterdir()
+    with Ledger(ledger) as book:
+        spent = book.of_utterance(read_audio(recording)).epsilon()
+    assert spent == (10.0 + 30 * 100.0) + (10.0 + 100 * 100.0)
 
 
 def test_plain_claims_nothing_and_says_so(tmp_path):
