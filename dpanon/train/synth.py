@@ -22,6 +22,7 @@ from dpanon.features.fbank import fbank
 from dpanon.features.level import normalise_level
 from dpanon.models.bottleneck import Bottleneck
 from dpanon.models.losses import StftLoss
+from dpanon.models.recogniser import RecogniserLoss
 from dpanon.synth.harmonic import SHIFT, HarmonicConfig, HarmonicNoise
 from dpanon.train.bottleneck import augment, blur
 from dpanon.train.loop import LoopConfig, train, update
@@ -42,6 +43,7 @@ class TrainSynthConfig:
     blur: float = 0.2
     joint: bool = False  # go on training the extractor too: its content then carries what this synthesizer needs
     envelope_weight: float = 1.0  # of the smoothed log-mel difference
+    recogniser_weight: float = 0.0  # of what a recogniser's encoder makes of it, see models.recogniser
     adversarial_from: int = -1  # first step with discriminators; -1: never
     adversarial_weight: float = 0.1
 
@@ -63,6 +65,7 @@ def train_synth(
     noise = _train_noise(epsilon)
     model, judges = HarmonicNoise(config.model), Discriminators()
     spectral, mel = StftLoss(), MelLoss()
+    recogniser = RecogniserLoss() if config.recogniser_weight > 0 else None
     trained = nn.ModuleList([model, extractor] if config.joint else [model])
     optimizer = torch.optim.AdamW(trained.parameters(), lr=config.loop.lr, betas=(0.8, 0.98), weight_decay=0.01)
     judge_optimizer = torch.optim.AdamW(judges.parameters(), lr=config.loop.lr, betas=(0.8, 0.98))
@@ -84,6 +87,10 @@ def train_synth(
         loss_spectral, loss_mel = spectral(made, true), mel(made, true)
         loss = loss_spectral + config.envelope_weight * loss_mel
         figures = {"stft": loss_spectral.item(), "mel": loss_mel.item()}
+        if recogniser is not None:
+            loss_heard = recogniser(made, true)
+            loss = loss + config.recogniser_weight * loss_heard
+            figures["heard"] = loss_heard.item()
         if 0 <= config.adversarial_from <= index:
             judge_loss = discriminator_loss(judges, true, made.detach())
             update(judge_loss, judges, judge_optimizer, config.loop.clip)
