@@ -16,17 +16,20 @@ if TYPE_CHECKING:
     from dpanon.privacy.guarantee import Guarantee
     from dpanon.privacy.latent import ClippedLatent
     from dpanon.privacy.layers import ReleaseNoise, TrainNoise, require_eval
+    from dpanon.privacy.ledger import Cap, Ledger
     from dpanon.privacy.mechanisms import BottleneckFrames, PitchBox, Released, SpeakerGaussian
     from dpanon.privacy.pitch import LowRankPitch, PitchGaussian
     from dpanon.privacy.sampling import KeyedNoise, SystemNoise
 
 __all__ = [
     "BottleneckFrames",
+    "Cap",
     "ClippedLatent",
     "CodebookChoice",
     "Guarantee",
     "IntegerLaplace",
     "KeyedNoise",
+    "Ledger",
     "LowRankPitch",
     "PitchBox",
     "PitchGaussian",
@@ -49,11 +52,13 @@ __all__ = [
 
 _HOMES = {
     "BottleneckFrames": "mechanisms",
+    "Cap": "ledger",
     "ClippedLatent": "latent",
     "CodebookChoice": "discrete",
     "Guarantee": "guarantee",
     "IntegerLaplace": "discrete",
     "KeyedNoise": "sampling",
+    "Ledger": "ledger",
     "LowRankPitch": "pitch",
     "PitchBox": "mechanisms",
     "PitchGaussian": "pitch",
