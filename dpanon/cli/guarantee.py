@@ -4,6 +4,9 @@
     dpanon guarantee --mechanism f0 --epsilon 10 --frames 1000     # pitch of an utterance
     dpanon guarantee --mechanism dp --epsilon 10 --epsilon-f0 10   # both, as the system dp releases them
     dpanon guarantee --mechanism speaker --mu 1                    # Gaussian speaker latent
+    dpanon guarantee --mechanism votes --mu 1 --queries 600        # noisy votes of teachers of disjoint parts
+    dpanon guarantee --mechanism psn --mu 1 --teachers 3 --gamma 0.333   # the same of Poisson sub-samples
+    dpanon guarantee --mechanism dp-sgd --sigma 1 --rate 0.01 --steps 10000
 
 Floors and ceilings hold for every attacker, whatever it was trained on. An EER floor is the least equal error rate,
 an AUC or linkability ceiling the most that any attacker reaches; "vacuous" means that next to nothing is proved.
@@ -16,9 +19,22 @@ from collections.abc import Callable
 from dpanon.cli import ArgumentParser, run
 from dpanon.cli.anonymize import epsilon, positive
 from dpanon.errors import UsageError
-from dpanon.privacy import BottleneckFrames, Guarantee, PitchBox, SpeakerGaussian, capacity, floors
+from dpanon.privacy import BottleneckFrames, Guarantee, PitchBox, SpeakerGaussian, accounting, capacity, floors, psn
+from dpanon.privacy.dpsgd import DpSgd
+from dpanon.privacy.guarantee import CENTRAL
+from dpanon.privacy.votes import NoisyVotes
 
-MECHANISMS = ("bn", "f0", "dp", "speaker")
+# Options that a mechanism needs, and that it may have besides.
+MECHANISMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "bn": (("epsilon",), ()),
+    "f0": (("epsilon",), ()),
+    "dp": (("epsilon", "epsilon_f0"), ()),
+    "speaker": (("mu",), ()),
+    "votes": (("mu", "queries"), ("teachers", "unit")),
+    "psn": (("mu", "teachers", "gamma"), ("queries", "unit")),
+    "dp-sgd": (("sigma", "rate", "steps"), ("unit",)),
+}
+TEACHERS = 10
 FRAMES_PER_SECOND = 100
 RADIUS, DIM = 1.0, 64  # of the speaker latent; the guarantee depends on neither
 ALMOST_ONE = 1 - floors.VACUOUS
@@ -30,6 +46,10 @@ def main(argv: list[str] | None = None) -> None:
         lines = speaker(args.mu, args.delta)
     elif args.mechanism == "f0":
         lines = f0(args.epsilon, args.delta)
+    elif args.mechanism in ("votes", "psn"):
+        lines = votes(args)
+    elif args.mechanism == "dp-sgd":
+        lines = dp_sgd(args)
     else:
         lines = bn(args.epsilon, args.frames, args.delta, args.epsilon_f0)
     print("\n".join(lines))
@@ -37,17 +57,24 @@ def main(argv: list[str] | None = None) -> None:
 
 def parse_args(argv: list[str]):
     parser = ArgumentParser(prog="dpanon guarantee", description=__doc__)
-    parser.add_argument("--mechanism", choices=MECHANISMS, required=True, help="bn, f0, dp (both) or speaker")
+    parser.add_argument("--mechanism", choices=list(MECHANISMS), required=True, help="dp is bn and f0")
     parser.add_argument("--epsilon", type=epsilon, help="bn, dp: of a frame; f0: of an utterance")
     parser.add_argument("--epsilon-f0", type=epsilon, help="dp: of the pitch of an utterance")
-    parser.add_argument("--mu", type=epsilon, help="speaker: of one release")
+    parser.add_argument("--mu", type=epsilon, help="speaker: of one release; votes, psn: of a teacher, all queries")
+    parser.add_argument("--queries", type=positive, help="votes, psn: all that are ever asked; a frame is one")
+    parser.add_argument("--teachers", type=positive, help=f"votes (default {TEACHERS}), psn")
+    parser.add_argument("--gamma", type=share, help="psn: share of the private set in a sub-sample, Poisson")
+    parser.add_argument("--sigma", type=epsilon, help="dp-sgd: noise over the clipping norm")
+    parser.add_argument("--rate", type=share, help="dp-sgd: probability of a unit in a step, Poisson")
+    parser.add_argument("--steps", type=positive, help="dp-sgd: of the whole run")
+    parser.add_argument("--unit", choices=list(CENTRAL), help="votes, psn, dp-sgd: of the private set (utterance)")
     parser.add_argument("--frames", type=positive, default=1000, help="of the utterance, 10 ms each (default 1000)")
     parser.add_argument("--delta", type=probability, default=1e-6, help="of tight accounting (default 1e-6)")
     args = parser.parse_args(argv)
-    needed = {"speaker": ("mu",), "dp": ("epsilon", "epsilon_f0")}.get(args.mechanism, ("epsilon",))
-    for name in ("mu", "epsilon", "epsilon_f0"):
+    needed, allowed = MECHANISMS[args.mechanism]
+    for name in sorted({name for options in MECHANISMS.values() for group in options for name in group}):
         option = f"--{name.replace('_', '-')}"
-        if getattr(args, name) is not None and name not in needed:
+        if getattr(args, name) is not None and name not in needed + allowed:
             raise UsageError(f"--mechanism {args.mechanism} does not take {option}")
         if getattr(args, name) is None and name in needed:
             raise UsageError(f"--mechanism {args.mechanism} needs {option}")
@@ -94,6 +121,51 @@ def speaker(mu: float, delta: float) -> list[str]:
     ]
 
 
+def votes(args) -> list[str]:
+    """Noisy votes of teachers, of disjoint parts or (with gamma) of Poisson sub-samples."""
+    teachers, unit = args.teachers or TEACHERS, args.unit or "utterance"
+    mechanism = NoisyVotes(teachers, args.queries or 1, mu=args.mu, unit=unit, rate=args.gamma)
+    whole = mechanism.guarantee()
+    lines = [
+        whole.sentence(args.delta),
+        f"Of all answers of {teachers} teachers ({mechanism.budget.queries}), against any attacker:",
+        f"  noise: sigma = {mechanism.sigma:.6g} on each entry of the mean posterior",
+        *membership(whole),
+    ]
+    if args.gamma is None:
+        return [*lines, f"  cost: mu = {args.mu:g} exactly; epsilon = {whole.epsilon(args.delta):.6g}{at(args.delta)}"]
+    setting = (args.mu, teachers, args.gamma, args.delta)
+    return [
+        *lines,
+        f"  cost: epsilon = {whole.epsilon(args.delta):.6g}{at(args.delta)}, exact (mixture of Gaussians)",
+        f"    {psn.adaptive_epsilon(*setting):.6g} if queries depend on earlier answers; "
+        f"{psn.all_teachers_epsilon(args.mu, teachers, args.delta):.6g} if a unit is in every sub-sample",
+        f"    {accounting.gdp_epsilon(args.mu, args.delta):.6g} with the same noise and disjoint parts (PATE)",
+        f"    {psn.published_epsilon(*setting):.6g} as published, which does not hold",
+    ]
+
+
+def dp_sgd(args) -> list[str]:
+    run_of = DpSgd(args.sigma, args.rate, args.steps, unit=args.unit or "utterance")
+    whole = run_of.guarantee()
+    return [
+        whole.sentence(args.delta),
+        "Of the model, against any attacker:",
+        *membership(whole),
+        f"  cost: epsilon = {whole.epsilon(args.delta):.6g}{at(args.delta)} by the privacy-loss distribution; "
+        f"{accounting.renyi_epsilon(whole.parts, args.delta):.6g} by Renyi divergences",
+    ]
+
+
+def membership(whole: Guarantee) -> list[str]:
+    eer = whole.eer_floor()
+    return [f"  membership EER floor: {f'{100 * eer:.2f} %' if eer >= floors.VACUOUS else 'vacuous (under 1 %)'}"]
+
+
+def at(delta: float) -> str:
+    return f" at delta = {delta:g}"
+
+
 def figures(what: str, eer: float, auc: float, linkability: float) -> list[str]:
     return [
         f"Of {what}, against any attacker:",
@@ -107,7 +179,9 @@ def figures(what: str, eer: float, auc: float, linkability: float) -> list[str]:
 def cost(whole: Guarantee, delta: float) -> list[str]:
     return [
         f"  cost of an utterance: epsilon = {whole.epsilon():g} by basic composition; "
-        f"{whole.epsilon(delta):.6g} at delta = {delta:g} by the privacy-loss distribution"
+        f"{whole.epsilon(delta):.6g} at delta = {delta:g} by the privacy-loss distribution",
+        f"    {accounting.renyi_epsilon(whole.parts, delta):.6g} by Renyi divergences; "
+        f"{accounting.advanced_epsilon(whole.parts, delta):.6g} by advanced composition; the least known holds",
     ]
 
 
@@ -129,6 +203,13 @@ def probability(text: str) -> float:
     value = epsilon(text)
     if value >= 1:
         raise UsageError(f"--delta must be between 0 and 1, got {text}")
+    return value
+
+
+def share(text: str) -> float:
+    value = epsilon(text)
+    if value > 1:
+        raise UsageError(f"a rate must be at most 1, got {text}")
     return value
 
 

@@ -10,27 +10,34 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpanon.privacy import accounting, audit, capacity, clip, floors, sampling
+    from dpanon.privacy import accounting, audit, calibration, capacity, clip, floors, psn, sampling
     from dpanon.privacy.discrete import CodebookChoice, IntegerLaplace, SubsetSelection, TokenResponse
+    from dpanon.privacy.dpsgd import DpSgd
     from dpanon.privacy.errors import PrivacyError
     from dpanon.privacy.guarantee import Guarantee
     from dpanon.privacy.latent import ClippedLatent
     from dpanon.privacy.layers import ReleaseNoise, TrainNoise, require_eval
     from dpanon.privacy.ledger import Cap, Ledger
     from dpanon.privacy.mechanisms import BottleneckFrames, PitchBox, Released, SpeakerGaussian
+    from dpanon.privacy.pate import ConfidentGNMax, GNMax
     from dpanon.privacy.pitch import LowRankPitch, PitchGaussian
     from dpanon.privacy.sampling import KeyedNoise, SystemNoise
+    from dpanon.privacy.votes import NoisyVotes
 
 __all__ = [
     "BottleneckFrames",
     "Cap",
     "ClippedLatent",
     "CodebookChoice",
+    "ConfidentGNMax",
+    "DpSgd",
+    "GNMax",
     "Guarantee",
     "IntegerLaplace",
     "KeyedNoise",
     "Ledger",
     "LowRankPitch",
+    "NoisyVotes",
     "PitchBox",
     "PitchGaussian",
     "PrivacyError",
@@ -43,9 +50,11 @@ __all__ = [
     "TrainNoise",
     "accounting",
     "audit",
+    "calibration",
     "capacity",
     "clip",
     "floors",
+    "psn",
     "require_eval",
     "sampling",
 ]
@@ -55,11 +64,15 @@ _HOMES = {
     "Cap": "ledger",
     "ClippedLatent": "latent",
     "CodebookChoice": "discrete",
+    "ConfidentGNMax": "pate",
+    "DpSgd": "dpsgd",
+    "GNMax": "pate",
     "Guarantee": "guarantee",
     "IntegerLaplace": "discrete",
     "KeyedNoise": "sampling",
     "Ledger": "ledger",
     "LowRankPitch": "pitch",
+    "NoisyVotes": "votes",
     "PitchBox": "mechanisms",
     "PitchGaussian": "pitch",
     "PrivacyError": "errors",

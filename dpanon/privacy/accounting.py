@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from dpanon.privacy import floors, rdp
+from dpanon.privacy import floors, mixture, rdp
 from dpanon.privacy.checks import count, positive, probability
 from dpanon.privacy.errors import PrivacyError
 
@@ -36,17 +36,34 @@ def epsilon(parts: Iterable[Part], delta: float) -> float:
 
     Never above basic composition. Raises PrivacyError for a delta outside (0, 1).
     """
-    return Profile(parts).epsilon(delta)
+    return _profile(tuple(parts), GRID).epsilon(delta)
 
 
 def delta(parts: Iterable[Part], epsilon: float) -> float:
     """The least delta known for (epsilon, delta)-DP of all parts together; 1 if there is none."""
-    return Profile(parts).delta(0.0 if type(epsilon) in (int, float) and epsilon == 0 else positive("epsilon", epsilon))
+    return _profile(tuple(parts), GRID).delta(
+        0.0 if type(epsilon) in (int, float) and epsilon == 0 else positive("epsilon", epsilon)
+    )
+
+
+def renyi_epsilon(parts: Iterable[Part], delta: float) -> float:
+    """epsilon by Renyi divergences alone, for comparison."""
+    return rdp.epsilon_at(rdp.of_parts(parts), delta)
+
+
+def advanced_epsilon(parts: Iterable[Part], delta: float) -> float:
+    """Advanced composition in its tanh form (Dwork, Rothblum, Vadhan 2010), for comparison; inf if not pure."""
+    parts = tuple(parts)
+    if any(part.family not in ("pure", "response", "laplace") for part in parts):
+        return math.inf
+    mean = math.fsum(part.times * part.value * math.tanh(part.value / 2.0) for part in parts)
+    square = math.fsum(part.times * part.value * part.value for part in parts)
+    return mean + math.sqrt(-2.0 * math.log(probability("delta", delta)) * square)
 
 
 def eer_floor(parts: Iterable[Part]) -> float:
     """Equal error rate floor of all parts together, from the composed loss distribution."""
-    profile = Profile(parts, GRID // 10)  # coarse and quick: it errs on the safe side
+    profile = _profile(tuple(parts), GRID // 10)  # coarse and quick: it errs on the safe side
     return floors.eer_from_delta(profile.delta, min(60.0, profile.largest))
 
 
@@ -145,6 +162,11 @@ class Profile:
         return delta
 
 
+@lru_cache(maxsize=4)
+def _profile(parts: tuple[Part, ...], points: int) -> Profile:
+    return Profile(parts, points)
+
+
 def loss_distribution(parts: Iterable[Part], interval: float | None = None) -> Any:
     """The (pessimistic) privacy-loss distribution of all parts, as dp-accounting holds it."""
     from dp_accounting.pld import privacy_loss_distribution as pld
@@ -189,7 +211,7 @@ def _sampled(pld: Any, part: Part, interval: float) -> Any:
     noise = 1.0 / part.value
     if part.teachers == 1:
         return pld.from_gaussian_mechanism(noise, sampling_prob=part.rate, value_discretization_interval=interval)
-    shifts, masses = sampled_shifts(part.teachers, part.rate)
+    shifts, masses = mixture.shifts(part.teachers, part.rate)
     return pld.from_mixture_gaussian_mechanism(noise, shifts, masses, value_discretization_interval=interval)
 
 
@@ -227,7 +249,7 @@ def gdp_delta(mu: float, epsilon: float) -> float:
     """delta of mu-GDP at epsilon: ``Phi(-eps/mu + mu/2) - e^eps Phi(-eps/mu - mu/2)``."""
     mu = positive("mu", mu)
     first = floors.normal_tail(epsilon / mu - mu / 2.0)
-    return max(0.0, first - math.exp(epsilon + _log_normal_tail(epsilon / mu + mu / 2.0)))
+    return max(0.0, first - math.exp(epsilon + floors.log_normal_tail(epsilon / mu + mu / 2.0)))
 
 
 def gdp_epsilon(mu: float, delta: float) -> float:
@@ -254,55 +276,6 @@ def gdp_mu(epsilon: float, delta: float) -> float:
 def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
     """Least sigma for (epsilon, delta)-DP at this L2 sensitivity (Balle and Wang 2018); any epsilon > 0."""
     return positive("sensitivity", sensitivity) / gdp_mu(epsilon, delta)
-
-
-def sampled_shifts(teachers: int, rate: float) -> tuple[list[float], list[float]]:
-    """How many of the teachers hold the unit, and how probably; a negligible tail counts as all of them."""
-    from scipy import stats
-
-    teachers, rate = count("teachers", teachers), positive("rate", rate)
-    if rate >= 1.0:
-        return [float(teachers)], [1.0]
-    masses = stats.binom.pmf(range(teachers + 1), teachers, rate).tolist()
-    last = max(n for n, mass in enumerate(masses) if mass > 1e-20 or n == 0)
-    kept = [(float(n), mass) for n, mass in enumerate(masses[: last + 1]) if mass > 1e-300]
-    rest = 1.0 - math.fsum(mass for _, mass in kept)
-    if last < teachers:
-        kept.append((float(teachers), max(rest, 1e-20 * (teachers - last))))
-    total = math.fsum(mass for _, mass in kept)
-    return [n for n, _ in kept], [mass / total for _, mass in kept]
-
-
-def sampled_delta(mu: float, teachers: int, rate: float, epsilon: float) -> float:
-    """delta of one sampled part: ``sum_n Bin(n; T, rate) N(n mu, 1)`` against ``N(0, 1)``, either way.
-
-    The likelihood ratio rises with the outcome, so the best event is a half line: its end is found by
-    bisection, and an error there only lowers delta in second order.
-    """
-    mu = positive("mu", mu)
-    shifts, masses = sampled_shifts(teachers, rate)
-    terms = [(math.log(mass), n * mu, mass) for n, mass in zip(shifts, masses, strict=True)]
-
-    def log_ratio(x: float) -> float:
-        logs = [log_mass + shift * x - shift * shift / 2.0 for log_mass, shift, _ in terms]
-        top = max(logs)
-        return top + math.log(math.fsum(math.exp(value - top) for value in logs))
-
-    def outcome(loss: float) -> float:
-        low, high = -45.0, 45.0 + teachers * mu
-        for _ in range(200):
-            middle = (low + high) / 2.0
-            low, high = (middle, high) if log_ratio(middle) < loss else (low, middle)
-        return (low + high) / 2.0
-
-    x = outcome(epsilon)
-    remove = math.fsum(mass * floors.normal_tail(x - shift) for _, shift, mass in terms)
-    remove -= math.exp(epsilon + _log_normal_tail(x))
-    x = outcome(-epsilon)
-    add = floors.normal_tail(-x)
-    other = math.fsum(mass * floors.normal_tail(shift - x) for _, shift, mass in terms)
-    add -= math.exp(epsilon + math.log(other)) if other > 0.0 else 0.0
-    return min(1.0, max(0.0, remove, add))
 
 
 def pure_composition_delta(epsilon: float, times: int, total: float) -> float:
@@ -340,7 +313,7 @@ def _closed(parts: tuple[Part, ...]) -> Callable[[float], float] | None:
     if part.family == "pure" and part.times <= CLOSED:
         return lambda epsilon: pure_composition_delta(part.value, part.times, epsilon)
     if part.family == "sampled" and part.times == 1:
-        return lambda epsilon: sampled_delta(part.value, part.teachers, part.rate, epsilon)
+        return lambda epsilon: mixture.delta(part.value, part.teachers, part.rate, epsilon)
     return None
 
 
@@ -374,9 +347,3 @@ def least_epsilon(profile: Callable[[float], float], delta: float, largest: floa
         else:
             low = middle
     return high
-
-
-def _log_normal_tail(x: float) -> float:
-    if x < 30.0:
-        return math.log(floors.normal_tail(x))
-    return -x * x / 2.0 - math.log(x * math.sqrt(2.0 * math.pi)) + math.log1p(-1.0 / (x * x))

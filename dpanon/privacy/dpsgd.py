@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy import stats
-
 from dpanon.privacy.checks import count, positive
 from dpanon.privacy.errors import PrivacyError
 from dpanon.privacy.guarantee import CENTRAL, INSECURE, Guarantee, Part
@@ -57,6 +55,8 @@ class DpSgd:
         Sizes of the batches of a run, empty ones included. They have variance ``n q (1 - q)``; those of a
         fixed-size loader have none, and their mean must be ``n q``.
         """
+        from scipy import stats
+
         num_units = count("num_units", num_units)
         sizes = [count("batch size", size, least=0) for size in sizes]
         if len(sizes) != self.steps:

@@ -160,6 +160,13 @@ def normal_tail(x: float) -> float:
     return 0.5 * math.erfc(x / math.sqrt(2.0))
 
 
+def log_normal_tail(x: float) -> float:
+    """ln of the same, without underflow."""
+    if x < 30.0:
+        return math.log(normal_tail(x))
+    return -x * x / 2.0 - math.log(x * math.sqrt(2.0 * math.pi)) + math.log1p(-1.0 / (x * x))
+
+
 def _under_half(eer: float) -> float:
     if probability("eer", eer) >= 0.5:
         raise PrivacyError(f"eer must be in (0, 0.5), got {eer}: at 0.5 nothing may be told")

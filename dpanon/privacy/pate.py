@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from dpanon.privacy import rdp
 from dpanon.privacy.checks import count, positive, probability, scale_in_range
@@ -175,7 +175,7 @@ def log_flip(votes: Any, sigma: float) -> float:
     """ln of a bound on the probability that noise changes the winner (Papernot et al. 2018, proposition 7)."""
     votes, sigma = _votes(votes), positive("sigma", sigma)
     gaps = np.delete(votes.max() - votes, int(votes.argmax()))
-    found = float(special.logsumexp(stats.norm.logsf(gaps, scale=VOTES_L2 * sigma)))
+    found = float(special.logsumexp(special.log_ndtr(-gaps / (VOTES_L2 * sigma))))
     return min(found, math.log1p(-1.0 / len(votes)))
 
 
@@ -207,7 +207,7 @@ def votes_rdp(log_q: float, sigma: float, order: float) -> float:
 def log_answered(votes: Any, threshold: float, sigma: float) -> float:
     """ln of the probability that the check of Confident-GNMax passes."""
     top = float(_votes(votes).max())
-    return float(stats.norm.logsf(positive("threshold", threshold) - top, scale=positive("sigma", sigma)))
+    return float(special.log_ndtr((top - positive("threshold", threshold)) / positive("sigma", sigma)))
 
 
 def check_rdp(log_answer: float, sigma: float, order: float) -> float:

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import math
 
-from scipy import stats
-
-from dpanon.privacy import accounting
+from dpanon.privacy import accounting, mixture
 from dpanon.privacy.checks import count, positive, probability
 from dpanon.privacy.errors import PrivacyError
 from dpanon.privacy.guarantee import Part
@@ -26,7 +24,7 @@ def epsilon(mu: float, teachers: int, rate: float, delta: float) -> float:
 def adaptive_epsilon(mu: float, teachers: int, rate: float, delta: float) -> float:
     """Safe when later queries depend on earlier answers: ``delta <= sum_n Bin(n; T, rate) delta_GDP(n mu)``."""
     mu, delta = positive("mu", mu), probability("delta", delta)
-    shifts, masses = accounting.sampled_shifts(teachers, _rate(rate))
+    shifts, masses = mixture.shifts(teachers, _rate(rate))
     terms = [(n * mu, mass) for n, mass in zip(shifts, masses, strict=True) if n > 0]
 
     def profile(loss: float) -> float:
@@ -53,6 +51,8 @@ def all_teachers_epsilon(mu: float, teachers: int, delta: float) -> float:
 
 def expected_cap(teachers: int, rate: float, chance: float) -> int:
     """Most teachers that a unit lands in, up to a probability: a public cap that rarely binds."""
+    from scipy import stats
+
     return int(stats.binom.isf(probability("chance", chance), count("teachers", teachers), _rate(rate)))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from dpanon.privacy.checks import count, positive, probability
 from dpanon.privacy.errors import PrivacyError
@@ -127,16 +127,20 @@ def _sampled(mu: float, rate: float, teachers: int, orders: np.ndarray) -> np.nd
         return orders * ((teachers * mu) ** 2 / 2.0)
     if teachers > 1:
         shifts = np.arange(teachers + 1.0)
-        log_p = stats.binom.logpmf(shifts, teachers, rate)
+        log_p = log_binomial(shifts, teachers, rate)
         square = (shifts * mu) ** 2 / 2.0
         return np.array([special.logsumexp(log_p + a * (a - 1.0) * square) / (a - 1.0) for a in orders])
     found = []
     for order in orders:
         k = np.arange(order + 1.0)
-        found.append(
-            special.logsumexp(stats.binom.logpmf(k, order, rate) + k * (k - 1.0) * (mu * mu / 2.0)) / (order - 1)
-        )
+        found.append(special.logsumexp(log_binomial(k, order, rate) + k * (k - 1.0) * (mu * mu / 2.0)) / (order - 1))
     return np.array(found)
+
+
+def log_binomial(k: np.ndarray, n: float, rate: float) -> np.ndarray:
+    """ln of the probability of k successes in n, for 0 < rate < 1."""
+    ways = special.gammaln(n + 1.0) - special.gammaln(k + 1.0) - special.gammaln(n - k + 1.0)
+    return ways + k * math.log(rate) + (n - k) * math.log1p(-rate)
 
 
 def _above_one(order: float) -> float:
