@@ -2,9 +2,9 @@
 
 The unit that is protected (an utterance with its augmented copies, or a speaker with all utterances) goes to teachers
 as a whole. In a disjoint partition its teacher follows from its name alone, so to add or remove it moves no other; in
-a Poisson one independent secret coins say which teachers have it. A part may be empty: to refuse it would tell about the
-set. An augmented copy is tied to its parent by the
-optional table ``utt2parent`` (``<utt> <parent utt>``; a parent is its own).
+a Poisson one independent secret coins say which teachers have it. A part may be empty: to refuse it would tell about
+the set. An augmented copy is tied to its parent by the optional table ``utt2parent`` (``<utt> <parent utt>``; a
+parent is its own).
 """
 
 import hashlib

@@ -1,13 +1,12 @@
 """DP-SGD (Abadi et al. 2016): per-sample gradients by Opacus, Poisson batches and noise by the operating system.
 
 Opacus' own optimizer draws torch's floating-point noise and its loaders come from a seedable generator. Here its
-``GradSampleModule`` only computes the gradient of each utterance; what is private - who is in a batch, clipping, noise -
+``GradSampleModule`` only computes the gradient of each utterance; what is private (who is in a batch, clipping, noise)
 is done here and in ``dpanon.privacy``.
 """
 
 import secrets
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np

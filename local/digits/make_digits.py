@@ -3,7 +3,7 @@
 
     local/digits/make_digits.py [--nj N] [--takes N] [--test-takes N] CORPUS
 
-The speakers are those of local/mini/speakers.tsv; the takes of one speaker differ a little in f0, tempo and vocal tract.
+The speakers are those of local/mini/speakers.tsv; the takes of one speaker differ a little in f0, tempo and formants.
 Nothing is drawn: the same synthesizers give the same files. An interrupted call is taken up by the next one.
 """
 

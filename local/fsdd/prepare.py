@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Free Spoken Digit Dataset -> one data directory: local/fsdd/prepare.py CORPUS DATA_DIR.
 
-CORPUS/recordings/<digit>_<speaker>_<take>.wav, 8 kHz, the file name is the transcript. Any number of speakers and takes;
+CORPUS/recordings/<digit>_<speaker>_<take>.wav, 8 kHz; the file name is the transcript. Any speakers and takes will do;
 the speaker is the name in the file name. Utterances become <speaker>-<digit>-<take>, the take in two or more digits.
 """
 

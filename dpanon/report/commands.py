@@ -1,0 +1,110 @@
+"""Figures of recognisers of words: method against error at one budget. Functions of results/*.json alone."""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from dpanon.evaluate import EvaluationError
+from dpanon.evaluate.claims import NO_CLAIM, floor_text
+from dpanon.evaluate.metrics import read_metrics
+from dpanon.report.tables import markdown_table, number, provenance_line
+
+HEADER = ("system", "teachers", "queries", "answered", "sigma", "epsilon", "as published", "unit")
+NOTES = (
+    "Errors in per cent of the words, 95 % intervals by Clopper and Pearson over utterances; `test` has new "
+    "utterances of known speakers, `test_speakers` speakers that no private or public utterance is of. epsilon "
+    'is exact (at the delta below), of all answers of the row together, add or remove one unit. "As published" '
+    "is the formula of paper D, which amplifies each query anew and ignores that sub-samples overlap: it is no "
+    "guarantee. Sigma is the noise on a vote count (gnmax, confident), on the mean posterior (the others: for "
+    "Laplace its scale), or relative to the clipping norm (DP-SGD). All rows from the same private set "
+    "together cost more than each: publish one. MIA: membership inference by the model's confidence; 0.5 is a "
+    "coin. "
+)
+
+
+def collect(exp: Path) -> dict[str, dict]:
+    """system -> {"system", "claim", "errors": {set: figures}, "membership"} from every metrics.json below ``exp``."""
+    found: dict[str, dict] = {}
+    for file, metrics in read_metrics(exp):
+        if metrics["kind"] not in ("commands", "membership"):
+            continue
+        name = str(metrics["system"])
+        system = found.setdefault(name, {"system": name, "claim": {}, "errors": {}, "membership": {}})
+        if metrics["kind"] == "commands":
+            if metrics["set"] in system["errors"]:
+                raise EvaluationError(f"{file}: another file has figures of {name} on {metrics['set']}")
+            system["claim"] = metrics.get("claim") or {}
+            system["errors"][metrics["set"]] = {k: metrics[k] for k in ("error", "error_low", "error_high", "num")}
+        else:
+            system["membership"] = {k: metrics.get(k) for k in ("auc", "eer", "eer_floor", "members", "others")}
+    if not found:
+        raise EvaluationError(f"{exp}: no figures of recognisers of words below it; run steps/score_commands.sh first")
+    return found
+
+
+def read_results(folder: Path) -> list[dict]:
+    """Every result, without claim first, then by name."""
+    results = []
+    for file in sorted(folder.glob("*.json")):
+        try:
+            result = json.loads(file.read_text(encoding="utf-8"))
+            results.append((bool(result["claim"]), result["system"], result["errors"] and result))
+        except (ValueError, KeyError, TypeError) as error:
+            raise EvaluationError(f"{file}: not a result of steps/report_commands.sh ({error!r})") from error
+    return [result for _, _, result in sorted(results, key=lambda row: row[:2]) if result]
+
+
+def table(results: Sequence[dict]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Header and rows of text."""
+    sets = sorted({name for result in results for name in result["errors"]})
+    header = (*HEADER, *(f"{name} error % [95 %]" for name in sets), "MIA AUC", "EER floor %")
+    return header, [_row(result, sets) for result in results]
+
+
+def results_markdown(results: Sequence[dict], title: str) -> str:
+    """All of RESULTS.md."""
+    header, rows = table(results)
+    deltas = sorted({f"{r['claim']['delta']:g}" for r in results if r["claim"].get("delta")})
+    parts = [
+        f"# Results: {title}\n",
+        "Generated from `results/*.json` by `steps/report_commands.sh`; edits are overwritten.\n",
+        markdown_table(header, rows),
+        NOTES + (f" delta = {', '.join(deltas)}." if deltas else "") + "\n",
+    ]
+    for result in results:
+        parts.append(f"## {result['system']}\n")
+        made = result.get("provenance", {})
+        if made.get("command"):
+            parts.append(f"    {made['command']}\n")
+        parts.append(provenance_line(result | {"rows": []}) + "\n")
+        parts.append(result["claim"].get("sentence") or f"This system makes {NO_CLAIM}.")
+        if total := result["claim"].get("epsilon_all_answers_of_these_teachers"):
+            parts.append(f"All answers these teachers had given by then, together: epsilon {total:.4g}.")
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _row(result: dict, sets: Iterable[str]) -> tuple[str, ...]:
+    claim, options = result["claim"], result["claim"].get("options") or {}
+    partition = options.get("partition") or {}
+    rate = f", rate {partition['rate']:g}" if partition.get("rate") else ""
+    sigma = claim.get("sigma") or options.get("noise_multiplier")
+    return (
+        result["system"] + ("" if claim else f" ({NO_CLAIM})"),
+        f"{partition['teachers']}{rate}" if partition else "-",
+        str(options.get("queries") or "-"),
+        str(claim.get("num_answered") or "-"),
+        number(sigma, ".3g"),
+        number(claim.get("epsilon"), ".3f"),
+        number(claim.get("epsilon_as_published"), ".3f"),
+        claim.get("unit") or "-",
+        *(_error(result["errors"].get(name)) for name in sets),
+        number(result["membership"].get("auc"), ".3f"),
+        floor_text(claim["eer_floor"]) if claim.get("eer_floor") is not None else "-",
+    )
+
+
+def _error(values: dict | None) -> str:
+    if values is None:
+        return "-"
+    return f"{100 * values['error']:.1f} [{100 * values['error_low']:.1f}, {100 * values['error_high']:.1f}]"
