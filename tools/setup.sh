@@ -20,8 +20,8 @@ root=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 venv=${DPANON_VENV:-$root/.venv}
 case $for in
-  mini) extras=speech ;;
-  tests) extras=speech,dev ;;
+  mini) extras=speech,opacus ;;
+  tests) extras=speech,opacus,dev ;;
   train) extras=speech,train ;;
   *) _misuse "--for takes mini, tests or train, not '$for'" ;;
 esac
