@@ -20,7 +20,9 @@ from dpanon.anonymize.pipeline import System
 from dpanon.config import load_config
 from dpanon.errors import UsageError
 from dpanon.models.bottleneck import Bottleneck, BottleneckConfig
+from dpanon.models.gender_autoencoder import GenderAutoencoder, GenderAutoencoderConfig
 from dpanon.models.pitch_autoencoder import PitchAutoencoder, PitchAutoencoderConfig
+from dpanon.models.speaker_vae import SpeakerVae, SpeakerVaeConfig
 from dpanon.synth.harmonic import HarmonicConfig, HarmonicNoise
 from dpanon.synth.targets import TargetPool
 
@@ -30,6 +32,8 @@ _NETWORKS: dict[str, tuple[Any, Any]] = {
     "bn": (Bottleneck, BottleneckConfig),
     "f0": (PitchAutoencoder, PitchAutoencoderConfig),
     "synth": (HarmonicNoise, HarmonicConfig),
+    "gender": (GenderAutoencoder, GenderAutoencoderConfig),
+    "speaker": (SpeakerVae, SpeakerVaeConfig),
 }
 
 
@@ -46,7 +50,7 @@ def save_network(network: nn.Module, path: Path, facts: dict[str, str]) -> None:
 
 
 def load_network(kind: str, path: Path) -> nn.Module:
-    """A network of ``kind`` (bn, f0 or synth), in eval mode, without gradients."""
+    """A network of ``kind`` (bn, f0, synth, gender or speaker), in eval mode, without gradients."""
     from safetensors import safe_open
 
     make, config_class = _NETWORKS[kind]

@@ -1,6 +1,7 @@
 """Differentially private speaker anonymization.
 
     dpanon anonymize IN OUT    speech of a file, folder or data directory, with a stated guarantee
+    dpanon protect-embeddings  the same for speaker embeddings of a data directory
     dpanon guarantee           what a mechanism promises, before anything is released
     dpanon audit               tries to refute what mechanisms and models claim
     dpanon ledger              what was released about whom so far, and what it adds up to
@@ -21,7 +22,17 @@ from dpanon.cli import run
 from dpanon.config import nearest
 from dpanon.errors import UsageError
 
-COMMANDS = ("anonymize", "guarantee", "audit", "ledger", "evaluate", "report", "submission", "doctor")
+COMMANDS = (
+    "anonymize",
+    "protect-embeddings",
+    "guarantee",
+    "audit",
+    "ledger",
+    "evaluate",
+    "report",
+    "submission",
+    "doctor",
+)
 
 
 def main(argv: list[str] | None = None) -> int | None:
@@ -35,7 +46,7 @@ def main(argv: list[str] | None = None) -> int | None:
     name, rest = arguments[0], arguments[1:]
     if name not in COMMANDS:
         raise UsageError(f"unknown command {name!r}{nearest(name, COMMANDS)}; see dpanon --help")
-    module = f"dpanon.cli.{name}"  # loaded when asked for: --help must not wait for torch
+    module = f"dpanon.cli.{name.replace('-', '_')}"  # loaded when asked for: --help must not wait for torch
     if importlib.util.find_spec(module) is None:
         raise UsageError(f"dpanon {name} is not part of dpanon {__version__}")
     return importlib.import_module(module).main(rest)

@@ -19,14 +19,16 @@ from dpanon.errors import DataDirError
 class ArrayWriter:
     """Write ``<name>.ark`` and ``<name>.scp``; neither has its name before everything is written.
 
-    ``scp_path`` must end in ``.scp``. The scp holds the absolute path of the ark, so that shards can be merged.
+    ``scp_path`` must end in ``.scp``. The scp holds the absolute path of the ark, so that shards can be merged;
+    with ``relative`` its name alone, so that the set can move and tells nothing of this machine.
 
     >>> with ArrayWriter("data/test/f0.scp") as writer:
     ...     writer["1272-128104-0000"] = f0  # float32 (T,) or (T, M)
     """
 
-    def __init__(self, scp_path: str | Path):
+    def __init__(self, scp_path: str | Path, relative: bool = False):
         self.scp = Path(os.path.abspath(scp_path))
+        self._relative = relative
         if self.scp.suffix != ".scp":
             raise DataDirError(f"{scp_path}: the name of an array table ends in .scp")
         self.ark = self.scp.with_suffix(".ark")
@@ -48,7 +50,7 @@ class ArrayWriter:
             )
         offset = self._file.tell() + len(utt.encode()) + 1
         kaldiio.save_ark(self._file, {utt: np.ascontiguousarray(array, np.float32)})
-        self._rows[utt] = f"{self.ark}:{offset}"
+        self._rows[utt] = f"{self.ark.name if self._relative else self.ark}:{offset}"
 
     def close(self) -> None:
         """Give both files their names. The old scp goes first: it must never point into the new ark."""

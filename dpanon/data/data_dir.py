@@ -24,6 +24,7 @@ from dpanon.data.audio import num_samples
 from dpanon.errors import DataDirError
 
 REQUIRED = ("wav.scp", "utt2spk", "spk2utt", "utt2num_samples")
+WITHOUT_AUDIO = ("utt2spk", "spk2utt")  # of a set that holds arrays alone, such as protected embeddings
 SEXES = ("f", "m", "u")
 Trial = tuple[str, str, bool]
 
@@ -42,15 +43,18 @@ class DataDir:
         self._trials = trials
 
     @classmethod
-    def read(cls, path: str | Path, allow_pipes: bool = False, final: Path | None = None) -> "DataDir":
+    def read(
+        cls, path: str | Path, allow_pipes: bool = False, final: Path | None = None, audio: bool = True
+    ) -> "DataDir":
         """Read and check every table; DataDirError says where the first mistake is.
 
-        ``final`` is the place the directory is going to have, while it is written elsewhere.
+        ``final`` is the place the directory is going to have, while it is written elsewhere. Without ``audio`` a
+        set needs no recordings: its arrays are what it is about.
         """
         path = Path(path)
         if not path.is_dir():
             raise DataDirError(f"{path}: no such data directory")
-        for name in REQUIRED:
+        for name in REQUIRED if audio else WITHOUT_AUDIO:
             if not (path / name).is_file():
                 raise DataDirError(f"{path}: has no {name}; is it a data directory made by a prepare script?")
         tables = {f.name: read_table(f) for f in sorted(path.iterdir()) if _is_table(f)}
@@ -149,13 +153,14 @@ def write_data_dir(
     enrolls: Iterable[str] | None = None,
     allow_existing: bool = False,
     allow_pipes: bool = False,
+    audio: bool = True,
 ) -> DataDir:
     """Write the tables beside, validate them, and only then give the directory its name.
 
     spk2utt is made from utt2spk. A directory that is there with the same content (tables of arrays aside) stays,
     so that an interrupted preparation can go on; with other content it is refused. With ``allow_existing`` the
     files move one by one into a directory that is there (it may hold the audio); wav.scp goes in last, so that an
-    interrupted write does not read as a set.
+    interrupted write does not read as a set. ``audio`` as of ``DataDir.read``.
     """
     path = Path(path) if Path(path).name not in ("", "..") else Path(os.path.abspath(path))
     rows: dict[str, dict[str, str]] = {
@@ -185,7 +190,9 @@ def write_data_dir(
         if enrolls is not None:
             _write_lines(tmp / "enrolls", enrolls)
         try:
-            DataDir.read(tmp, allow_pipes, final=path).check_audio()
+            made = DataDir.read(tmp, allow_pipes, final=path, audio=audio)
+            if audio:
+                made.check_audio()
         except DataDirError as error:  # the user knows the directory by its own name
             raise DataDirError(str(error).replace(str(tmp), str(path))) from error
         if path.exists():
@@ -198,7 +205,7 @@ def write_data_dir(
     except BaseException:
         shutil.rmtree(tmp, ignore_errors=True)
         raise
-    return DataDir.read(path, allow_pipes)
+    return DataDir.read(path, allow_pipes, audio=audio)
 
 
 def read_table(path: str | Path) -> dict[str, str]:
@@ -304,13 +311,13 @@ def _check_speakers(path: Path, tables: dict[str, dict[str, str]]) -> None:
 
 
 def _check_values(path: Path, tables: dict[str, dict[str, str]], allow_pipes: bool) -> None:
-    for row, (utt, value) in enumerate(tables["utt2num_samples"].items(), 1):
+    for row, (utt, value) in enumerate(tables.get("utt2num_samples", {}).items(), 1):
         if not (value.isascii() and value.isdigit() and int(value) > 0):
             raise DataDirError(f"{path}/utt2num_samples:{row}: {utt!r}: expected a number of samples, found {value!r}")
     for row, (spk, value) in enumerate(tables.get("spk2gender", {}).items(), 1):
         if value not in SEXES:
             raise DataDirError(f"{path}/spk2gender:{row}: {spk!r}: expected f, m or u, found {value!r}")
-    for row, (utt, value) in enumerate(tables["wav.scp"].items(), 1):
+    for row, (utt, value) in enumerate(tables.get("wav.scp", {}).items(), 1):
         if is_pipe(value) and not allow_pipes:
             raise DataDirError(
                 f"{path}/wav.scp:{row}: {utt!r}: found the command {_short(value)}, which would run as you; "

@@ -39,6 +39,35 @@ def test_both_as_the_system_releases_them(capsys):
     assert "100010-DP (epsilon) per utterance" in said and "pitch and bottleneck features" in said
 
 
+def test_noisy_votes(capsys):
+    said = call(capsys, "--mechanism votes --mu 1 --queries 600 --teachers 3 --delta 1e-5")
+    assert "1-GDP (mu) per utterance" in said and "add or remove one utterance" in said
+    for figure in ("sigma = 11.547", "membership EER floor: 30.85 %", "epsilon = 4.37718 at delta = 1e-05"):
+        assert figure in said
+
+
+def test_psn_exact_and_as_published(capsys):
+    said = call(capsys, "--mechanism psn --mu 1 --teachers 10 --gamma 0.1 --delta 1e-5 --unit speaker")
+    assert "per speaker" in said and "add or remove one speaker" in said
+    for figure in ("epsilon = 20.4033", "27.4178 if", "91.8173 if", "4.37718 with", "1.68454 as published"):
+        assert figure in said
+
+
+def test_dp_sgd(capsys):
+    said = call(capsys, "--mechanism dp-sgd --sigma 4 --rate 0.004 --steps 2500 --delta 1e-5")
+    assert said.startswith("INSECURE.") and "DP-SGD" in said
+    tight, renyi = (
+        float(part.split()[0]) for part in said.rpartition("cost: ")[2].replace("epsilon = ", "").split("; ")
+    )
+    assert tight == pytest.approx(0.1643, abs=2e-4) and renyi == pytest.approx(0.1825, abs=2e-3)
+
+
+def test_cost_under_each_accountant(capsys):
+    said = call(capsys, "--mechanism bn --epsilon 0.1 --frames 100")
+    for figure in ("epsilon = 10 by basic", "4.69267 at", "4.98418 by Renyi", "5.75", "by advanced composition"):
+        assert figure in said
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -50,6 +79,12 @@ def test_both_as_the_system_releases_them(capsys):
         ("--mechanism f0 --epsilon 1 --delta 1", "--delta must be between 0 and 1"),
         ("--mechanism f0 --epsilon 1 --frames 0", "whole number > 0"),
         ("--mechanism x", "invalid choice"),
+        ("--mechanism votes --mu 1", "--mechanism votes needs --queries"),
+        ("--mechanism votes --mu 1 --queries 5 --gamma 0.1", "--mechanism votes does not take --gamma"),
+        ("--mechanism psn --mu 1 --teachers 3", "--mechanism psn needs --gamma"),
+        ("--mechanism psn --mu 1 --teachers 3 --gamma 1.1", "a rate must be at most 1"),
+        ("--mechanism dp-sgd --sigma 1 --rate 0 --steps 5", "must be finite and > 0"),
+        ("--mechanism bn --epsilon 1 --unit speaker", "--mechanism bn does not take --unit"),
     ],
 )
 def test_misuse(capsys, text, message):
