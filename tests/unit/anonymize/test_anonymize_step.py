@@ -15,7 +15,6 @@ from dpanon.anonymize.pretrained import save_network
 from dpanon.data.data_dir import DataDir, write_data_dir
 from dpanon.models.bottleneck import Bottleneck, BottleneckConfig
 from dpanon.models.pitch_autoencoder import PitchAutoencoder, PitchAutoencoderConfig
-from dpanon.privacy.ledger import read
 from dpanon.synth.harmonic import HarmonicConfig, HarmonicNoise
 from dpanon.synth.targets import Target, TargetPool
 
@@ -88,16 +87,6 @@ def test_the_step(place):
     shutil.rmtree(data / "one")
     gone = step(place, "data/test", "data/one")
     assert gone.returncode == 3 and "is gone" in gone.stderr
-
-
-def test_the_step_counts_in_a_ledger_and_keeps_its_cap(place):
-    options = ("--keyed-noise", "", "--ledger", "budget.jsonl")
-    assert step(place, *options, "data/test", "data/one").returncode == 0
-    book = read(place / "budget.jsonl")
-    assert len(book.utterances) == 4 and [account.releases for account in book.speakers.values()] == [4]
-    over = step(place, *options, "--cap-epsilon", "5000", "data/test", "data/two")
-    assert over.returncode == 1 and over.stderr.count("over the cap") == 4
-    assert read(place / "budget.jsonl").head == book.head and not (place / "data" / "two").exists()
 
 
 def test_refused_utterances_stop_the_recipe_unless_allowed(place):
