@@ -124,11 +124,18 @@ def test_the_options_that_a_readme_names_exist(recipe):
 def configurations():
     """What a file of conf/ is, by the first word of its name."""
     from dpanon.attack.asv import AsvConfig
+    from dpanon.attack.ecapa import EcapaConfig
     from dpanon.train.bottleneck import TrainBottleneckConfig
     from dpanon.train.pitch import TrainPitchConfig
     from dpanon.train.synth import TrainSynthConfig
 
-    return {"asv": AsvConfig, "bn": TrainBottleneckConfig, "f0": TrainPitchConfig, "synth": TrainSynthConfig}
+    return {
+        "asv": AsvConfig,
+        "bn": TrainBottleneckConfig,
+        "ecapa": EcapaConfig,
+        "f0": TrainPitchConfig,
+        "synth": TrainSynthConfig,
+    }
 
 
 @each_recipe

@@ -36,7 +36,10 @@ ATTACKER_MODELS = {"oo": "none", "oa": "ignorant", "aa": "semi-informed"}
 
 @dataclass(frozen=True)
 class AsvConfig:
-    """The attackers. Every key of conf/asv.yaml is a field here."""
+    """The attackers. Every key of conf/asv.yaml is a field here.
+
+    The extractor ``trained`` is the one that steps/train_ecapa.sh leaves in the asv-dir itself.
+    """
 
     extractors: tuple[str, ...] = ("campplus", "ge2e")
     backends: tuple[str, ...] = BACKENDS
@@ -45,7 +48,10 @@ class AsvConfig:
     replicates: int = 1000  # of the bootstrap by speaker
 
     def __post_init__(self):
-        for kind, names, known in (("extractor", self.extractors, EXTRACTORS), ("back-end", self.backends, BACKENDS)):
+        for kind, names, known in (
+            ("extractor", self.extractors, (*EXTRACTORS, "trained")),
+            ("back-end", self.backends, BACKENDS),
+        ):
             unknown = sorted(set(names) - set(known))
             if unknown or not names:
                 raise ValueError(f"unknown {kind} {unknown}; choose some of {', '.join(known)}")
@@ -95,6 +101,14 @@ def train_asv(
     return numbers
 
 
+def _trained(asv: Path | None) -> Extractor:
+    from dpanon.attack.ecapa import TrainedEcapa  # it imports AsvConfig
+
+    if asv is None:
+        raise EvaluationError("the extractor trained needs a directory made by steps/train_ecapa.sh")
+    return TrainedEcapa(asv)
+
+
 def load_backend(name: str, extractor: str, asv: Path | None) -> Backend:
     """A trained back-end, or the cosine, which needs no training."""
     if name == "cosine":
@@ -128,7 +142,7 @@ def score_asv(
     """Every back-end over every extractor on the trials, the strongest (lowest EER) first."""
     attacks = []
     for extractor_name in config.extractors:
-        extractor = (load or load_extractor)(extractor_name)
+        extractor = (load or load_extractor)(extractor_name) if extractor_name != "trained" else _trained(asv)
         enrol_utts = sorted({utt for utts in trials.models.values() for utt in utts})
         enrolment = embed_set(enrol, extractor, cache / enrol.path.name, enrol_utts)
         tested = embed_set(trial, extractor, cache / trial.path.name, trials.trial_utts)
