@@ -312,21 +312,25 @@ class Guarantee:
     def from_json(cls, text: str | bytes) -> Guarantee:
         """Read and check what ``to_json`` wrote; anything else is a PrivacyError."""
         try:
-            return cls.from_dict(json.loads(text))
-        except PrivacyError:
-            raise
-        except (ValueError, TypeError, RecursionError, OverflowError) as error:
+            record = json.loads(text)
+        except (ValueError, TypeError, RecursionError) as error:
             raise PrivacyError(f"not a guarantee in JSON: {error}") from error
+        return cls.from_dict(record)
 
     @classmethod
     def from_dict(cls, record: Any) -> Guarantee:
         """As ``from_json``, of an object already parsed."""
         from dpanon.privacy import wording
 
-        values = wording.checked_record(record, [field.name for field in fields(cls)])
-        values["parts"] = tuple(Part(**part) for part in values["parts"])
-        guarantee = cls(**values)
-        said, found = (record["kind"], record["params"]), (guarantee.kind, guarantee.params)
+        try:
+            values = wording.checked_record(record, [field.name for field in fields(cls)])
+            values["parts"] = tuple(Part(**part) for part in values["parts"])
+            guarantee = cls(**values)
+            said, found = (record["kind"], record["params"]), (guarantee.kind, guarantee.params)
+        except PrivacyError:
+            raise
+        except (ValueError, TypeError, RecursionError, OverflowError) as error:
+            raise PrivacyError(f"not a guarantee: {error}") from error
         if said != found:
             raise PrivacyError(f"a guarantee that says {said} has parts that give {found}")
         return guarantee

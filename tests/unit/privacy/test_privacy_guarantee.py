@@ -212,3 +212,11 @@ def test_ceilings_of_a_long_utterance_are_one_not_an_overflow(epsilon):
     assert floors.linkability_laplace(epsilon) == pytest.approx(1.0, abs=1e-6)
     assert floors.reid_laplace(epsilon, 20) == pytest.approx(1.0, abs=1e-6)
     assert floors.linkability_laplace(epsilon) <= 1.0 and floors.auc_laplace(epsilon) <= 1.0
+
+
+def test_a_number_beyond_floats_is_no_guarantee_however_it_was_parsed():
+    record = Guarantee.pure(1.0, "utterance").to_dict()
+    record["parts"][0]["value"] = 10**400
+    for read in (Guarantee.from_dict, lambda value: Guarantee.from_json(json.dumps(value))):
+        with pytest.raises(PrivacyError):
+            read(record)
