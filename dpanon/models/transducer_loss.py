@@ -1,0 +1,155 @@
+"""The transducer loss (Graves 2012), vectorised over anti-diagonals of the lattice, in torch alone.
+
+All paths of one utterance go through cells (t, u): t frames were left behind by blanks, u labels were said. Cells with
+equal t + u depend on those of t + u - 1 only, so a diagonal of all utterances is one operation: T + U of them forward
+and as many backward, in place of T * U. The gradient comes from the forward and backward sums, so nothing is kept for
+autograd but two numbers per cell.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dpanon.errors import MissingDependencyError, UsageError
+
+BACKENDS = ("torch", "torchaudio", "k2")
+
+
+def transducer_loss(
+    logits: Tensor,
+    targets: Tensor,
+    num_frames: Tensor,
+    num_labels: Tensor,
+    blank: int = 0,
+    reduction: str = "mean",
+    backend: str = "torch",
+) -> Tensor:
+    """Negative log-likelihood of the label sequences.
+
+    Args:
+        reduction: ``none`` (N,), ``sum`` or ``mean`` over utterances.
+        backend: ``torch`` (this module), or ``torchaudio`` or ``k2`` where they can be loaded.
+
+    Shape:
+        logits: ``(N, T, U + 1, V)`` not normalised; targets ``(N, U)`` in [0, V), never ``blank`` where it counts;
+        num_frames ``(N,)`` in 1..T; num_labels ``(N,)`` in 0..U.
+
+    Raises:
+        ValueError: shapes or lengths that do not fit.
+        MissingDependencyError: the backend cannot be loaded.
+    """
+    _check(logits, targets, num_frames, num_labels, blank)
+    if backend not in BACKENDS:
+        raise UsageError(f"backend must be one of {', '.join(BACKENDS)}, got {backend!r}")
+    if backend == "torch":
+        log_p = logits.log_softmax(-1)
+        label = log_p[:, :, :-1].gather(-1, targets[:, None, :, None].expand(-1, log_p.shape[1], -1, 1))[..., 0]
+        losses = _Lattice.apply(log_p[..., blank], label, num_frames, num_labels)
+    else:
+        losses = _library(backend, logits, targets, num_frames, num_labels, blank)
+    if reduction == "none":
+        return losses
+    if reduction not in ("sum", "mean"):
+        raise UsageError(f"reduction must be none, sum or mean, got {reduction!r}")
+    return losses.sum() if reduction == "sum" else losses.mean()
+
+
+class _Lattice(torch.autograd.Function):
+    """(blank (N, T, U + 1), label (N, T, U), lengths) -> losses (N,)."""
+
+    @staticmethod
+    def forward(ctx: Any, blank: Tensor, label: Tensor, num_frames: Tensor, num_labels: Tensor) -> Tensor:
+        n, t, u1 = blank.shape
+        frame = torch.arange(t, device=blank.device)[None, :, None]
+        said = torch.arange(u1, device=blank.device)[None, None]
+        inside = (frame < num_frames[:, None, None]) & (said <= num_labels[:, None, None])
+        more = inside & (said < num_labels[:, None, None])  # a label may follow
+        last = inside & (frame == num_frames[:, None, None] - 1)
+        end = last & (said == num_labels[:, None, None])  # its blank ends the path
+        label = torch.nn.functional.pad(label, (0, 1))
+        stay = _skew(blank.double().masked_fill(~inside | (last & ~end), -torch.inf))  # (N, D, U + 1)
+        move = _skew(label.double().masked_fill(~more, -torch.inf))
+        final = _skew(torch.where(end, 0.0, -torch.inf).double())
+        alpha, beta = _sums(stay, move, final)
+        score = (alpha + stay + final).flatten(1).logsumexp(1)  # of each utterance
+        after = torch.nn.functional.pad(beta, (0, 0, 0, 1), value=-torch.inf)[:, 1:]
+        follow = torch.nn.functional.pad(after, (0, 1), value=-torch.inf)[..., 1:]
+        grad_stay = _unskew(-(alpha + stay + torch.logaddexp(after, final) - score[:, None, None]).exp(), t)
+        grad_move = _unskew(-(alpha + move + follow - score[:, None, None]).exp(), t)
+        ctx.save_for_backward(grad_stay.to(blank.dtype), grad_move[..., :-1].to(blank.dtype))
+        return -score.to(blank.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        stay, move = ctx.saved_tensors
+        scale = grads[0][:, None, None]
+        return stay * scale, move * scale, None, None
+
+
+def _sums(stay: Tensor, move: Tensor, final: Tensor) -> tuple[Tensor, Tensor]:
+    """Log-sums over all paths into each cell, and from it to the end. ``(N, D, U + 1)`` each."""
+    n, diagonals, u1 = stay.shape
+    alpha = torch.full_like(stay, -torch.inf)
+    alpha[:, 0, 0] = 0.0
+    moved = torch.full((n, u1), -torch.inf, dtype=stay.dtype, device=stay.device)
+    for d in range(1, diagonals):
+        moved[:, 1:] = (alpha[:, d - 1] + move[:, d - 1])[:, :-1]
+        torch.logaddexp(alpha[:, d - 1] + stay[:, d - 1], moved, out=alpha[:, d])
+    beta = torch.full_like(stay, -torch.inf)
+    beta[:, -1] = stay[:, -1] + final[:, -1]
+    follow = torch.full_like(moved, -torch.inf)
+    for d in range(diagonals - 2, -1, -1):
+        follow[:, :-1] = beta[:, d + 1, 1:]
+        torch.logaddexp(torch.logaddexp(beta[:, d + 1], final[:, d]) + stay[:, d], follow + move[:, d], out=beta[:, d])
+    return alpha, beta
+
+
+def _skew(x: Tensor) -> Tensor:
+    """Cell (t, u) -> (t + u, u), -inf elsewhere. ``(N, T, U + 1) -> (N, T + U, U + 1)``"""
+    n, t, u1 = x.shape
+    wide = torch.full((n, t + u1 - 1, u1), -torch.inf, dtype=x.dtype, device=x.device)
+    wide.as_strided((n, t, u1), (wide.stride(0), u1, u1 + 1)).copy_(x)
+    return wide
+
+
+def _unskew(x: Tensor, t: int) -> Tensor:
+    """The inverse. ``(N, T + U, U + 1) -> (N, T, U + 1)``"""
+    n, _, u1 = x.shape
+    x = x.contiguous()
+    return x.as_strided((n, t, u1), (x.stride(0), u1, u1 + 1))
+
+
+def _check(logits: Tensor, targets: Tensor, num_frames: Tensor, num_labels: Tensor, blank: int) -> None:
+    if logits.dim() != 4 or targets.shape != (logits.shape[0], logits.shape[2] - 1):
+        raise ValueError(
+            f"expected logits (N, T, U + 1, V) and targets (N, U), got {tuple(logits.shape)} and {tuple(targets.shape)}"
+        )
+    n, t, u1, v = logits.shape
+    for name, values, low, high in (("num_frames", num_frames, 1, t), ("num_labels", num_labels, 0, u1 - 1)):
+        if values.shape != (n,) or int(values.min()) < low or int(values.max()) > high:
+            raise ValueError(f"{name} must be (N,) in {low}..{high}, got {values.tolist()}")
+    counts = torch.arange(u1 - 1, device=targets.device)[None] < num_labels[:, None]
+    bad = counts & ((targets < 0) | (targets >= v) | (targets == blank))
+    if not 0 <= blank < v or bool(bad.any()):
+        raise ValueError(f"labels must be in 0..{v - 1} and not the blank {blank}")
+
+
+def _library(
+    backend: str, logits: Tensor, targets: Tensor, num_frames: Tensor, num_labels: Tensor, blank: int
+) -> Tensor:
+    try:
+        if backend == "torchaudio":
+            from torchaudio.functional import rnnt_loss
+
+            lengths = (num_frames.int(), num_labels.int())
+            return rnnt_loss(logits, targets.int(), *lengths, blank=blank, reduction="none")
+        import k2
+
+        boundary = torch.zeros(len(logits), 4, dtype=torch.int64, device=logits.device)
+        boundary[:, 2], boundary[:, 3] = num_labels, num_frames
+        return k2.rnnt_loss(logits, targets, blank, boundary, reduction="none")
+    except (ImportError, OSError, AttributeError, RuntimeError) as error:
+        raise MissingDependencyError(
+            f"the transducer loss of {backend} cannot be loaded ({error}); backend torch needs nothing"
+        ) from error
