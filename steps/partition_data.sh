@@ -22,7 +22,7 @@ fi
 data=$1
 out=$2
 
-inputs=(utt2spk="$data/utt2spk" number="$number" unit="$unit" rate="$rate" cap="$cap")
+inputs=(utt2spk="$data/utt2spk" number="$number" unit="$unit" rate="${rate/\// of }" cap="$cap")
 if [ -f "$data/utt2parent" ]; then
   inputs+=(utt2parent="$data/utt2parent")
 fi

@@ -57,6 +57,10 @@ class Commands(nn.Module):
         self.out = nn.Linear(width, num_words)
 
     def forward(self, x: Tensor, num_frames: Tensor) -> Tensor:
+        return torch.log_softmax(self.out(self.embed(x, num_frames)), -1)
+
+    def embed(self, x: Tensor, num_frames: Tensor) -> Tensor:
+        """What the words are told apart by: mean over time of the attended LSTM. ``(N, T, M) -> (N, 2 hidden)``"""
         n, t, m = x.shape
         if pad := -t % STACK:
             x = nn.functional.pad(x, (0, 0, 0, pad))
@@ -66,7 +70,7 @@ class Commands(nn.Module):
         x = torch.relu(self.front(x)).masked_fill(past[..., None], 0.0)
         x, _ = self.lstm(x)
         x = self.norm(x + self._attend(x, past)).masked_fill(past[..., None], 0.0)
-        return torch.log_softmax(self.out(x.sum(1) / steps[:, None]), -1)
+        return x.sum(1) / steps[:, None]
 
     def _attend(self, x: Tensor, past: Tensor) -> Tensor:
         n, t, width = x.shape

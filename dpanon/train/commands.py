@@ -10,7 +10,7 @@ from torch import Tensor
 
 from dpanon.data.arrays import load_scp
 from dpanon.data.data_dir import DataDir
-from dpanon.errors import DataDirError
+from dpanon.errors import ConfigError, DataDirError
 from dpanon.models.commands import Commands, CommandsConfig, normalise
 from dpanon.train.loop import CHECKPOINT, LoopConfig, train, update
 
@@ -24,6 +24,7 @@ class TrainCommandsConfig:
     loop: LoopConfig
     model: CommandsConfig = field(default_factory=CommandsConfig)
     batch: int = 32
+    trained: tuple[str, ...] = ()  # beginnings of the names of the weights that are trained; empty: all
     warp: float = 0.1  # largest relative change of frequencies: other lengths of the vocal tract
     stretch: float = 0.2  # and of the tempo
     level: float = 1.0  # largest of a floor under the features, in standard deviations: other noise
@@ -90,7 +91,7 @@ def train_commands(
     model = Commands(num_words, start.config if start is not None else config.model)
     if start is not None:
         model.load_state_dict(start.state_dict())
-    optimizer = torch.optim.AdamW(model.parameters(), lr=config.loop.lr, weight_decay=1e-2)
+    optimizer = torch.optim.AdamW(choose_weights(model, config.trained), lr=config.loop.lr, weight_decay=1e-2)
 
     def batches(epoch: int) -> list[np.ndarray]:
         order = np.random.default_rng((config.loop.seed, epoch)).permutation(len(utterances))
@@ -105,6 +106,16 @@ def train_commands(
     train(out, config.loop, {"model": model, "optimizer": optimizer}, [optimizer], batches, step, label)
     (out / CHECKPOINT).unlink()  # the caller keeps the model; this also holds the optimizer
     return model.eval()
+
+
+def choose_weights(model: torch.nn.Module, beginnings: Sequence[str]) -> list[torch.nn.Parameter]:
+    """Those whose names begin so, all if there are no beginnings; the others no longer learn."""
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(not beginnings or name.startswith(tuple(beginnings)))
+    learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    if not learned:
+        raise ConfigError(f"trained: no weight's name begins with any of {', '.join(beginnings)}")
+    return learned
 
 
 def cross_entropy(log_p: Tensor, targets: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ from dpanon.privacy import Guarantee, PrivacyError, SystemNoise
 from dpanon.privacy.calibration import dp_sgd_noise_multiplier
 from dpanon.privacy.checks import positive, probability
 from dpanon.privacy.dpsgd import DpSgd
-from dpanon.train.commands import Utterances, cross_entropy
+from dpanon.train.commands import Utterances, choose_weights, cross_entropy
 
 
 @dataclass(frozen=True)
@@ -83,11 +83,7 @@ def train_dpsgd(
     model = Commands(num_words, start.config if start else config.model, package.layers.DPLSTM)
     if start is not None:
         model.load_state_dict(start.state_dict())
-    for name, parameter in model.named_parameters():
-        parameter.requires_grad_(not config.trained or name.startswith(tuple(config.trained)))
-    learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    if not learned:
-        raise PrivacyError(f"no weight's name begins with any of {', '.join(config.trained)}")
+    learned = choose_weights(model, config.trained)
     wrapped = package.GradSampleModule(model, batch_first=True, loss_reduction="sum")
     optimizer = torch.optim.SGD(learned, lr=config.lr, momentum=config.momentum)
     noise, sizes = SystemNoise(), []

@@ -26,7 +26,7 @@ from dpanon.privacy.pate import NO_ANSWER, ConfidentGNMax, GNMax
 from dpanon.privacy.votes import NoisyVotes
 from dpanon.train.commands import Utterances, recognise
 
-METHODS = ("gnmax", "confident", "gaussian", "laplace", "psn")
+METHODS = ("gnmax", "confident", "gaussian", "laplace", "psn", "psn-published")
 LABELS = ("gnmax", "confident")  # votes; the others: posteriors
 Mechanism = GNMax | NoisyVotes
 
@@ -51,12 +51,12 @@ def mechanism_for(
     """The mechanism whose declared queries together are (epsilon, delta)-DP; PrivacyError if it does not fit."""
     if method not in METHODS:
         raise UsageError(f"--method takes one of {', '.join(METHODS)}, not {method!r}")
-    if (partition.kind == "poisson") != (method == "psn"):
+    if (partition.kind == "poisson") != method.startswith("psn"):
         raise PrivacyError(f"{method} does not account for a {partition.kind} partition; psn needs a poisson one")
     teachers, queries, unit = partition.teachers, config.queries, partition.unit
-    if method == "psn":
-        assert partition.rate is not None
-        mu = psn_mu(epsilon, delta, teachers, partition.rate)
+    if partition.rate is not None:
+        published = method == "psn-published"
+        mu = (published_mu if published else psn_mu)(epsilon, delta, teachers, partition.rate)
         return NoisyVotes(teachers, queries, mu=mu, unit=unit, rate=partition.rate)
     if method == "laplace":
         return NoisyVotes(teachers, queries, epsilon=queries * frame_epsilon(epsilon, delta, queries), unit=unit)
@@ -76,6 +76,11 @@ def mechanism_for(
         answers=answers,
         unit=unit,
     )
+
+
+def published_mu(epsilon: float, delta: float, teachers: int, rate: float) -> float:
+    """mu for which paper D's formula gives ``epsilon``: the inverse of ``psn.published_epsilon``. Too little noise."""
+    return accounting.gdp_mu(math.log1p(math.expm1(epsilon) / rate), min(delta / rate, 0.5))
 
 
 def published_epsilon(mechanism: Mechanism, delta: float) -> float | None:

@@ -10,7 +10,7 @@ set -euo pipefail
 
 nj=2             # files made at once
 corpus=          # folder of the Free Spoken Digit Dataset; empty: made speech alone
-start_takes=4    # of a word and made speaker
+start_takes=2    # of a word and made speaker
 test_takes=      # of a word and speaker; empty: 5, or 1 of the made ones
 public_takes=    # likewise; empty: 10, or 2
 unseen_speakers= # for test_speakers; empty: 1, or 4
