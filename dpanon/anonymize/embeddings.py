@@ -33,6 +33,7 @@ NOT_COVERED = (
     "membership of training speakers",
 )
 EMBEDDING = "replace the speaker embedding of one utterance by any other"
+RULES = ("corrected", "as-published")  # sigma = 2 U / mu, sigma = U / mu
 TRAINING_NOISE = "noise in training alone promises nothing, and this release has none of its own"
 
 
@@ -175,6 +176,29 @@ def claim(guarantee: Guarantee, mechanism: Any, keyed: bool) -> dict[str, Any]:
     if isinstance(mechanism, SpeakerGaussian):
         row |= {"auc_ceiling": auc_gdp(mechanism.mu), **both_rules(mechanism)}
     return row
+
+
+def speaker_mechanism(
+    mu: float | None, noise_level: float | None, rule: str | None, radius: float, dim: int
+) -> SpeakerGaussian:
+    """The Gaussian speaker mechanism of ``mu``, or of ``mu = 1 / noise_level``, by a rule for sigma.
+
+    Args:
+        rule: ``corrected`` (sigma = 2 U / mu; the default) or ``as-published`` (U / mu, of a true mu twice as large).
+
+    Raises:
+        UsageError: both or none of mu and noise_level, an unknown rule. PrivacyError: a value out of range.
+    """
+    if (mu is None) == (noise_level is None):
+        raise UsageError("give --mu or --noise-level (1 / mu), one of them")
+    if noise_level is not None:
+        if not 0 < noise_level < math.inf:
+            raise UsageError(f"--noise-level must be finite and > 0, got {noise_level}; without noise: --system plain")
+        mu = 1.0 / noise_level
+    if rule not in (None, *RULES):
+        raise UsageError(f"unknown --sigma-rule {rule!r}; choose one of {', '.join(RULES)}")
+    make = SpeakerGaussian.as_published if rule == "as-published" else SpeakerGaussian
+    return make(float(mu or 0.0), radius, dim)
 
 
 def both_rules(mechanism: SpeakerGaussian) -> dict[str, float]:

@@ -9,12 +9,13 @@ Between the brackets and the waveform nothing of the recording is used but the n
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from dpanon.anonymize.voxlet import ReleasedVoice
 from dpanon.data.audio import num_frames
 from dpanon.features.content import WhisperEncoder
 from dpanon.features.f0 import extract_f0, normalise_log_f0
@@ -42,10 +43,15 @@ class Anonymized:
     guarantee: Guarantee  # of the utterance
     guarantee_frame: Guarantee | None  # of one bn frame
     guarantee_f0: Guarantee | None  # of the utterance's f0
+    guarantee_speaker: Guarantee | None = None  # of the released voice (voxlet)
+    facts: dict[str, float] = field(default_factory=dict)  # more about the noise, for privacy.jsonl
 
 
 class System:
-    """An anonymization system with its networks; ``frames`` and ``box`` are its mechanisms, None for ``plain``."""
+    """An anonymization system with its networks; ``frames`` and ``box`` are its mechanisms, None for ``plain``.
+
+    With a ``voice`` (system voxlet) the target is not chosen: it is the recording's own x-vector, released.
+    """
 
     def __init__(
         self,
@@ -57,11 +63,13 @@ class System:
         pitch: PitchAutoencoder | None = None,
         box: PitchBox | None = None,
         f0_method: str = "swift",
+        voice: ReleasedVoice | None = None,
     ):
         if len({frames is None, pitch is None, box is None}) != 1:
             raise ValueError("the noise of bn and that of f0 come together or not at all")
         self.name, self.extractor, self.synthesizer, self.pool = name, extractor, synthesizer, pool
         self.frames, self.pitch, self.box, self.f0_method = frames, pitch, box, f0_method
+        self.voice = voice
         self._encoder: WhisperEncoder | None = None
         if extractor.config.features == "whisper":
             self._recogniser()  # what is missing shows before any work
@@ -79,6 +87,7 @@ class System:
         """The recording ``samples`` (L,) in the voice of ``target``, 160 samples for each of its frames.
 
         Args:
+            target: not used by a system with a released voice.
             noise: None draws from the operating system; a ``KeyedNoise`` repeats, for tests, and
                 its result is marked not releasable.
 
@@ -102,10 +111,16 @@ class System:
             contour = decoded[0].numpy()
             frame, f0_claim = released.guarantee, released_f0.guarantee
             whole = f0_claim.compose(frame.to_unit("utterance"))
+        voice = None if self.voice is None else self.voice.release(samples, self.frames is not None, noise)
+        if voice is not None:
+            target = voice.target
+            whole = voice.guarantee if self.frames is None else whole.compose(voice.guarantee)
         contour = np.clip(contour, -_CONTOUR_LIMIT, _CONTOUR_LIMIT)
         f0 = np.exp(target.log_f0_mean + target.log_f0_std * contour).astype(np.float32)
         made = self._synthesize(bn, f0, target, noise)
-        return Anonymized(made, num, target.id, whole, frame, f0_claim)
+        if voice is None:
+            return Anonymized(made, num, target.id, whole, frame, f0_claim)
+        return Anonymized(made, num, target.id, whole, frame, f0_claim, voice.guarantee, voice.facts)
 
     def _bottleneck(self, samples: np.ndarray) -> np.ndarray:
         """(L,) -> bn before noise (T, M) float32, part by part."""

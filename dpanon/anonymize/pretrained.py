@@ -4,6 +4,7 @@
     pretrained/synth_<name>.safetensors  synthesizer; an extractor without one goes with that of the next larger epsilon
     pretrained/f0_<name>.safetensors     pitch auto-encoder        name: eps100, eps10, eps1 (of one utterance)
     pretrained/targets.safetensors       pseudo-speakers
+    pretrained/speaker.safetensors       auto-encoder of x-vectors (system voxlet)
 
 The file's metadata holds the configuration; numbers are float16 on disk and float32 in use.
 """
@@ -16,9 +17,12 @@ from typing import Any
 import torch
 from torch import nn
 
+from dpanon.anonymize.embeddings import Protector, speaker_mechanism
 from dpanon.anonymize.pipeline import System
+from dpanon.anonymize.voxlet import ReleasedVoice
 from dpanon.config import load_config
 from dpanon.errors import UsageError
+from dpanon.features.xvector import load_extractor
 from dpanon.models.bottleneck import Bottleneck, BottleneckConfig
 from dpanon.models.gender_autoencoder import GenderAutoencoder, GenderAutoencoderConfig
 from dpanon.models.pitch_autoencoder import PitchAutoencoder, PitchAutoencoderConfig
@@ -27,7 +31,7 @@ from dpanon.synth.harmonic import HarmonicConfig, HarmonicNoise
 from dpanon.synth.targets import TargetPool
 
 SHIPPED = Path(__file__).parent / "pretrained"
-SYSTEMS = ("dp", "plain")
+SYSTEMS = ("dp", "plain", "voxlet")
 _NETWORKS: dict[str, tuple[Any, Any]] = {
     "bn": (Bottleneck, BottleneckConfig),
     "f0": (PitchAutoencoder, PitchAutoencoderConfig),
@@ -73,16 +77,24 @@ def shipped_epsilons(kind: str, models: Path = SHIPPED) -> list[float]:
 
 
 def load_system(
-    name: str, epsilon_bn: float | None = None, epsilon_f0: float | None = None, models: Path | None = None
+    name: str,
+    epsilon_bn: float | None = None,
+    epsilon_f0: float | None = None,
+    models: Path | None = None,
+    mu: float | None = None,
+    noise_level: float | None = None,
+    sigma_rule: str | None = None,
 ) -> System:
     """Put a system together.
 
     Args:
-        name: ``dp`` (noise in bn and f0) or ``plain`` (the same without noise: no guarantee).
+        name: ``dp`` (noise in bn and f0), ``plain`` (the same without noise: no guarantee) or ``voxlet`` (the
+            recording's own x-vector with noise; bn and f0 as in plain, or as in dp when both epsilons are given).
         epsilon_bn: of one frame; needed by ``dp``. Weights exist for some values only.
         epsilon_f0: of one utterance; needed by ``dp``. Any value: the nearest trained weights serve,
             the noise is always that of the value asked for.
         models: directory of weights, the shipped ones by default.
+        mu, noise_level, sigma_rule: of voxlet, see ``dpanon.anonymize.embeddings.speaker_mechanism``.
 
     Raises:
         UsageError: an unknown system, a missing epsilon, or one without weights.
@@ -92,6 +104,14 @@ def load_system(
     models = SHIPPED if models is None else models
     if name not in SYSTEMS:
         raise UsageError(f"unknown system {name!r}; choose one of {', '.join(SYSTEMS)}")
+    if name == "voxlet":
+        if (epsilon_bn is None) != (epsilon_f0 is None):
+            raise UsageError("the system voxlet takes --epsilon-bn and --epsilon-f0 together, or neither")
+        system = load_system("plain" if epsilon_bn is None else "dp", epsilon_bn, epsilon_f0, models)
+        system.name, system.voice = name, _voice(models, system.pool, mu, noise_level, sigma_rule)
+        return system
+    if (mu, noise_level, sigma_rule) != (None, None, None):
+        raise UsageError(f"--mu, --noise-level and --sigma-rule are of the system voxlet, not of {name}")
     pool = TargetPool.load(_existing(models / "targets.safetensors"))
     if name == "plain":
         if epsilon_bn is not None or epsilon_f0 is not None:
@@ -117,8 +137,16 @@ def load_system(
     return System("dp", _load("bn", bn, models), _synth(bn, models), pool, frames, pitch, box)
 
 
+def _voice(
+    models: Path, pool: TargetPool, mu: float | None, noise_level: float | None, rule: str | None
+) -> ReleasedVoice:
+    network = _load("speaker", "", models)
+    mechanism = speaker_mechanism(mu, noise_level, rule, float(network.radius), network.config.latent)
+    return ReleasedVoice(load_extractor("campplus"), Protector(network, mechanism, network.config.dim), pool)
+
+
 def _load(kind: str, name: str, models: Path):
-    return load_network(kind, _existing(models / f"{kind}_{name}.safetensors"))
+    return load_network(kind, _existing(models / f"{f'{kind}_{name}' if name else kind}.safetensors"))
 
 
 def _synth(name: str, models: Path):

@@ -21,6 +21,7 @@ NEVER_COVERED = (
     "other releases of the utterance or of its speaker: their costs add up",
     "membership of training speakers",
 )
+FACTS = ("sigma", "noise_level", "mu", "eer_floor_mu", "mu_as_published", "eer_floor_as_published")  # of voxlet
 WITHOUT_NOISE = ("pitch", "what is said and how (bottleneck)", "voicing", "energy", "timing", *NEVER_COVERED)
 
 
@@ -43,6 +44,7 @@ def utterance_row(utt: str, anonymized: Any, keyed: bool) -> dict[str, Any]:
         "not_covered": list(dict.fromkeys((*whole.not_covered, *never))) if claims else list(WITHOUT_NOISE),
         "eer_floor": whole.eer_floor() if claims else None,
         "target": anonymized.target,
+        **getattr(anonymized, "facts", {}),
         "sampler": "keyed" if keyed else whole.sampler if claims else "none",
         "releasable": _releasable(whole, keyed),
     }
@@ -51,6 +53,8 @@ def utterance_row(utt: str, anonymized: Any, keyed: bool) -> dict[str, Any]:
 def details(anonymized: Any) -> dict[str, Any]:
     """The guarantees of one utterance as they are, for the statement about the set."""
     parts = {"whole": anonymized.guarantee, "frame": anonymized.guarantee_frame, "f0": anonymized.guarantee_f0}
+    if (speaker := getattr(anonymized, "guarantee_speaker", None)) is not None:
+        parts["speaker"] = speaker
     return {name: None if part is None else part.to_dict() for name, part in parts.items()}
 
 
@@ -76,12 +80,13 @@ def set_statement(
         "options": dict(options),
         "guarantee": worst["whole"] if claims else Guarantee.none(NO_NOISE).to_dict(),
         "sentence": _sentence(guarantee, worst, len(rows), all(r is not False for r in releasable)),
-        "mechanisms": [_mechanism(worst[name]) for name in ("f0", "frame") if worst[name] is not None],
+        "mechanisms": [_mechanism(worst[name]) for name in ("speaker", "f0", "frame") if worst.get(name)],
         "unit": guarantee.unit,
         "adjacency": worst_row["adjacency"],
         "conditional_on": worst_row["conditional_on"],
         "not_covered": worst_row["not_covered"],
         "sampler": worst_row["sampler"],
+        **{name: worst_row[name] for name in FACTS if name in worst_row},
         **_spread(rows, "epsilon_frame"),
         **_spread(rows, "epsilon_utterance"),
         "epsilon_speaker_worst": _speaker_sum(rows, speakers) if claims else None,

@@ -56,11 +56,15 @@ class Options:
     cap_epsilon: float | None = None  # of all releases of a recording
     cap_epsilon_speaker: float | None = None
     cap_delta: float = 0.0
+    mu: float | None = None  # of the released voice; voxlet only, as the next two
+    noise_level: float | None = None
+    sigma_rule: str | None = None
 
     def record(self) -> dict[str, Any]:
         """What a run that goes on must have in common with the one that was stopped: all but the caps."""
         values = {name: value for name, value in asdict(self).items() if not name.startswith("cap_")}
-        return {name: value for name, value in values.items() if value or not name.startswith("ledger")}
+        optional = ("ledger", "mu", "noise_level", "sigma_rule")
+        return {name: value for name, value in values.items() if value or not name.startswith(optional)}
 
     def public(self) -> dict[str, Any]:
         """As privacy.json shows them: no path of this machine."""
@@ -109,7 +113,8 @@ def load(options: Options) -> Any:
     from dpanon.anonymize.pretrained import load_system
 
     models = Path(options.models) if options.models else None
-    system = load_system(options.system, options.epsilon_bn, options.epsilon_f0, models)
+    voice = (options.mu, options.noise_level, options.sigma_rule)
+    system = load_system(options.system, options.epsilon_bn, options.epsilon_f0, models, *voice)
     system.f0_method = options.f0_method
     return system
 
@@ -202,11 +207,12 @@ def promised(system: Any, num_frames: int) -> Guarantee:
     """What a release of so many frames will promise, before it is made."""
     from dpanon.privacy import Guarantee, SystemNoise
 
+    sampler, voice = SystemNoise().sampler, getattr(system, "voice", None)
     if system.frames is None or system.box is None:
-        return Guarantee.none("the system adds no noise")
-    sampler = SystemNoise().sampler
+        return Guarantee.none("the system adds no noise") if voice is None else voice.guarantee(False, sampler)
     frame = system.frames.guarantee(num_frames, sampler)
-    return system.box.guarantee(sampler).compose(frame.to_unit("utterance"))
+    whole = system.box.guarantee(sampler).compose(frame.to_unit("utterance"))
+    return whole if voice is None else whole.compose(voice.guarantee(True, sampler))
 
 
 def padded(samples: np.ndarray) -> np.ndarray:

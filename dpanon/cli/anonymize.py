@@ -3,6 +3,7 @@
     dpanon anonymize interview.mp3 out.wav           # out.wav, out.privacy.json, out.privacy.jsonl
     dpanon anonymize recordings/ out/                # out/wav/a-1f2e3d4c.wav, ..., out.names.tsv for you alone
     dpanon anonymize data/test data/test_anon        # a data directory: same utterances, tables and trials
+    dpanon anonymize --system voxlet --noise-level 1 recordings/ out/
     dpanon anonymize --ledger budget.jsonl --cap-epsilon 200000 recordings/ out/
 
 The audio written is PCM16, 16 kHz, one channel, with nothing but samples in it. A recording that cannot be anonymized
@@ -34,6 +35,7 @@ from dpanon.privacy.floors import VACUOUS
 
 SYSTEMS = ("dp", "plain", "voxlet")
 EPSILON_F0, EPSILON_BN = 10.0, 100.0
+RULES = ("corrected", "as-published")  # as dpanon.anonymize.embeddings has them, which loads torch
 BEAT = 10  # seconds between lines of a log
 
 
@@ -63,11 +65,16 @@ def parse_args(argv: list[str]):
     parser = ArgumentParser(prog="dpanon anonymize", description=__doc__)
     parser.add_argument("source", type=Path, metavar="IN", help="audio file, folder, or data directory")
     parser.add_argument("out", type=Path, metavar="OUT", help="file.wav or directory; must not exist")
-    parser.add_argument("--system", choices=SYSTEMS, default="dp", help="plain has no noise and no guarantee")
+    parser.add_argument(
+        "--system", choices=SYSTEMS, default="dp", help="voxlet: noise in the voice; plain: none at all"
+    )
     parser.add_argument("--epsilon-f0", type=epsilon, help=f"of the pitch of an utterance (default {EPSILON_F0:g})")
     parser.add_argument(
         "--epsilon-bn", type=epsilon, help=f"of a frame of 10 ms of what is said (default {EPSILON_BN:g}; or 10, 1)"
     )
+    parser.add_argument("--mu", type=epsilon, help="voxlet: of the voice of an utterance")
+    parser.add_argument("--noise-level", type=epsilon, metavar="N", help="voxlet: 1 / mu by the rule for sigma")
+    parser.add_argument("--sigma-rule", choices=RULES, help="voxlet: sigma = 2 U / mu (corrected, default), or U / mu")
     parser.add_argument("--target", default="random", help="voice: random (for each utterance, the default) or its id")
     parser.add_argument("--jobs", type=positive, default=1, help="processes; each holds one recording (default 1)")
     parser.add_argument("--f0-method", choices=METHODS, default="swift", help="yaapt is the paper's, and slow")
@@ -98,10 +105,9 @@ def parse_args(argv: list[str]):
 
 
 def options_of(args) -> Options:
-    if args.system == "voxlet":
-        raise UsageError("the system voxlet is not part of this version of dpanon; choose dp or plain")
-    noise = args.system != "plain"
-    if not noise and (args.epsilon_f0 is not None or args.epsilon_bn is not None):
+    check_voxlet_options(args)
+    noise = args.system == "dp" or (args.system == "voxlet" and args.epsilon_f0 is not None)
+    if args.system == "plain" and (args.epsilon_f0 is not None or args.epsilon_bn is not None):
         raise UsageError("the system plain has no noise: leave out --epsilon-f0 and --epsilon-bn, or choose dp")
     if args.models is not None and not args.models.is_dir():
         raise UsageError(f"--models {args.models}: no such directory")
@@ -121,7 +127,24 @@ def options_of(args) -> Options:
         cap_epsilon=args.cap_epsilon,
         cap_epsilon_speaker=args.cap_epsilon_speaker,
         cap_delta=args.cap_delta or 0.0,
+        mu=args.mu,
+        noise_level=args.noise_level,
+        sigma_rule=args.sigma_rule,
     )
+
+
+def check_voxlet_options(args) -> None:
+    """UsageError for what cannot be meant."""
+    if args.system != "voxlet":
+        if (args.mu, args.noise_level, args.sigma_rule) != (None, None, None):
+            raise UsageError(f"--mu, --noise-level and --sigma-rule are of the system voxlet, not of {args.system}")
+        return
+    if (args.mu is None) == (args.noise_level is None):
+        raise UsageError("the system voxlet takes --mu or --noise-level (1 / mu), one of them")
+    if (args.epsilon_bn is None) != (args.epsilon_f0 is None):
+        raise UsageError("the system voxlet takes --epsilon-bn and --epsilon-f0 together, or neither")
+    if args.target != "random":
+        raise UsageError("the system voxlet takes no --target: its voice is the released one of the recording")
 
 
 def check_ledger_options(args) -> None:
@@ -180,11 +203,20 @@ def summary(result: Result) -> str:
     else:
         floor = statement["eer_floor"]
         floor_words = f"{100 * floor:.2f} %" if floor >= VACUOUS else "vacuous (under 1 %)"
-        lines.append(
-            f"  epsilon of a frame {statement['epsilon_frame_worst']:g}, of an utterance "
-            f"{statement['epsilon_utterance_median']:g} (median) to {statement['epsilon_utterance_worst']:g}; "
-            f"EER floor {floor_words}"
-        )
+        if "mu" in statement:
+            lines.append(
+                f"  mu of the voice {statement['mu']:g} (EER floor {percent(statement, 'mu')}), read as "
+                f"published {statement['mu_as_published']:g} ({percent(statement, 'as_published')})"
+            )
+        if statement["epsilon_utterance_worst"] is None:
+            given = " and ".join(statement["guarantee"]["conditional_on"])
+            lines.append(f"  EER floor {floor_words}{f', if {given} tell nothing of the speaker' if given else ''}")
+        else:
+            lines.append(
+                f"  epsilon of a frame {statement['epsilon_frame_worst']:g}, of an utterance "
+                f"{statement['epsilon_utterance_median']:g} (median) to {statement['epsilon_utterance_worst']:g}; "
+                f"EER floor {floor_words}"
+            )
     if statement["releasable"] is False:
         lines.append("  NOT RELEASABLE: the noise can be repeated or is insecure; for tests only")
     if result.head:
@@ -192,6 +224,10 @@ def summary(result: Result) -> str:
     if result.names:
         lines.append(f"  {result.names} says which recording is which: keep it to yourself")
     return "\n".join(lines)
+
+
+def percent(statement: dict, rule: str) -> str:
+    return f"{100 * statement[f'eer_floor_{rule}']:.1f} %"
 
 
 def size(path: Path) -> int:

@@ -14,13 +14,12 @@ noise that makes mu = 1 / N true, 2 U N; as-published gives the paper's, U N, wh
 mu and both floors are in privacy.json either way.
 """
 
-import math
 from pathlib import Path
 
 import torch
 from tqdm import tqdm
 
-from dpanon.anonymize.embeddings import Protector, protect_set
+from dpanon.anonymize.embeddings import RULES, Protector, protect_set, speaker_mechanism
 from dpanon.anonymize.pretrained import load_network
 from dpanon.cli import ArgumentParser, run
 from dpanon.data.data_dir import DataDir
@@ -29,7 +28,6 @@ from dpanon.privacy import ClippedLatent, SpeakerGaussian
 from dpanon.privacy.floors import VACUOUS
 
 KINDS = ("gender", "speaker")
-RULES = ("corrected", "as-published")
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -89,18 +87,7 @@ def mechanism_of(args, kind: str, network) -> ClippedLatent | SpeakerGaussian | 
         if args.sigma_rule:
             raise UsageError("--sigma-rule is about Gaussian noise; a gender model has Laplace noise")
         return ClippedLatent(args.epsilon, radius, dim)
-    return speaker_mechanism(args.mu, args.noise_level, args.sigma_rule or RULES[0], radius, dim)
-
-
-def speaker_mechanism(mu: float | None, noise_level: float | None, rule: str, radius: float, dim: int):
-    """SpeakerGaussian of mu, or of mu = 1 / noise level, by a rule."""
-    if noise_level is not None:
-        if not 0 < noise_level < math.inf:
-            raise UsageError(f"--noise-level must be finite and > 0, got {noise_level}; without noise: --system plain")
-        mu = 1.0 / noise_level
-    assert mu is not None
-    make = SpeakerGaussian.as_published if rule == "as-published" else SpeakerGaussian
-    return make(mu, radius, dim)
+    return speaker_mechanism(args.mu, args.noise_level, args.sigma_rule, radius, dim)
 
 
 def summary(said: dict) -> str:

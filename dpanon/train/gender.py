@@ -99,7 +99,7 @@ def check(config: TrainGenderConfig, vectors: np.ndarray, labels: np.ndarray) ->
 
 
 def balanced_batches(labels: np.ndarray, batch: int, seed: int, epoch: int) -> list[np.ndarray]:
-    """Rows of an epoch: as many female as male ones and all that are unlabelled, shuffled; no short batch at the end."""
+    """Rows of an epoch: as many female as male ones, all unlabelled ones, shuffled; no short batch at the end."""
     rng = np.random.default_rng((seed, epoch, 1))
     groups = [np.flatnonzero(labels == sex) for sex in (1, 0)]
     num = min(map(len, groups))

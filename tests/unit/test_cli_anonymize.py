@@ -165,7 +165,16 @@ MISUSE = {
     "infinite epsilon": (["--epsilon-f0", "inf", "{0}/in", "{0}/out"], "epsilon must be finite and > 0"),
     "zero epsilon": (["--epsilon-f0", "0", "{0}/in", "{0}/out"], "epsilon must be finite and > 0"),
     "epsilon without noise": (["--system", "plain", "--epsilon-bn", "1", "{0}/in", "{0}/out"], "has no noise"),
-    "a later system": (["--system", "voxlet", "{0}/in", "{0}/out"], "not part of this version"),
+    "a voice without noise": (["--system", "voxlet", "{0}/in", "{0}/out"], "--mu or --noise-level"),
+    "a target of a released voice": (
+        ["--system", "voxlet", "--mu", "1", "--target", "x", "{0}/in", "{0}/out"],
+        "takes no --target",
+    ),
+    "half of the noise of dp": (
+        ["--system", "voxlet", "--mu", "1", "--epsilon-bn", "1", "{0}/in", "{0}/out"],
+        "neither",
+    ),
+    "mu of another system": (["--mu", "1", "{0}/in", "{0}/out"], "of the system voxlet, not of dp"),
     "no jobs": (["--jobs", "0", "{0}/in", "{0}/out"], "whole number > 0"),
     "mistyped option": (["--epsilon-bm", "1", "{0}/in", "{0}/out"], "did you mean '--epsilon-bn'"),
     "no models": (["--models", "{0}/none", "{0}/in", "{0}/out"], "no such directory"),

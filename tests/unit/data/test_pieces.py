@@ -3,25 +3,29 @@
 import numpy as np
 import pytest
 
-from dpanon.data.audio import read_audio
-from dpanon.data.data_dir import DataDir
+from dpanon.data.audio import read_audio, write_wav
+from dpanon.data.data_dir import DataDir, write_data_dir
 from dpanon.data.embeddings import read_set, sexes, write_set
 from dpanon.data.pieces import cut, share_out
 from dpanon.errors import DataDirError, UsageError
 
 
-def test_pieces_are_the_utterance(data, folder, monkeypatch):
-    monkeypatch.setattr("dpanon.data.pieces.SAMPLE_RATE", 1600)  # the recordings last 0.1 s
-    pieces = cut(data, 0.5, 2, folder / "pieces")
-    utt = data.utts[0]
-    mine = [piece for piece in pieces.utts if piece.startswith(f"{utt}-p")]
-    joined = np.concatenate([read_audio(pieces.wav(piece)) for piece in mine])
-    assert len(mine) == 2
-    assert np.array_equal(joined, read_audio(data.wav(utt)))
-    assert {pieces.speaker(piece) for piece in mine} == {data.speaker(utt)}
+def test_pieces_are_the_utterance(folder):
+    samples = np.random.default_rng(1).normal(0, 0.1, 20_001)
+    write_wav(folder / "long.wav", samples)
+    tables = {"wav.scp": folder / "long.wav", "utt2spk": "f1", "utt2num_samples": 20_001}
+    data = write_data_dir(
+        folder / "one", {name: {"f1-0": value} for name, value in tables.items()} | {"spk2gender": {"f1": "f"}}
+    )
+    pieces = cut(data, 0.5, 9, folder / "pieces")
+    joined = np.concatenate([read_audio(pieces.wav(piece)) for piece in pieces.utts])
+    assert pieces.utts == ("f1-0-p000", "f1-0-p001")
+    assert np.array_equal(joined, read_audio(folder / "long.wav"))
+    assert pieces.speakers == ("f1",)
     assert pieces.sex("f1") == "f"
+    assert cut(data, 0.5, 1, folder / "first").utts == ("f1-0-p000",)
     with pytest.raises(UsageError, match="exists"):
-        cut(data, 0.5, 2, folder / "pieces")
+        cut(data, 0.5, 9, folder / "pieces")
 
 
 @pytest.mark.parametrize(("seconds", "most"), [(0.1, 1), (float("nan"), 1), (1.0, 0)])
