@@ -126,15 +126,21 @@ def configurations():
     from dpanon.attack.asv import AsvConfig
     from dpanon.attack.ecapa import EcapaConfig
     from dpanon.train.bottleneck import TrainBottleneckConfig
+    from dpanon.train.commands import TrainCommandsConfig
+    from dpanon.train.dpsgd import DpSgdConfig
     from dpanon.train.pitch import TrainPitchConfig
+    from dpanon.train.queries import QueriesConfig
     from dpanon.train.synth import TrainSynthConfig
 
     return {
         "asv": AsvConfig,
         "bn": TrainBottleneckConfig,
+        "dpsgd": DpSgdConfig,
         "ecapa": EcapaConfig,
         "f0": TrainPitchConfig,
+        "queries": QueriesConfig,
         "synth": TrainSynthConfig,
+        **dict.fromkeys(("nodp", "start", "student", "teacher"), TrainCommandsConfig),
     }
 
 
