@@ -10,7 +10,11 @@ set -euo pipefail
 
 nj=4                        # processes
 cmd=utils/run.py            # utils/run.py here, utils/slurm.py on a cluster
-system=dp                   # or plain: no noise, no guarantee
+system=dp                   # or plain: no noise, no guarantee; voxlet: noise in the voice
+noise_level=1               # 1 / mu of the voice; voxlet only
+sigma_rule=corrected        # sigma = 2 U / mu, or as-published: U / mu; voxlet only
+voice_model=                # directory of steps/train_speaker.sh; empty: the shipped one; voxlet only
+dp_too=false                # true: noise in f0 and bn as of dp; voxlet only
 epsilon_f0=10               # of one utterance; dp only
 epsilon_bn=100              # of one frame; dp only
 models=                     # directory of weights; empty: the shipped ones
@@ -35,7 +39,10 @@ out=$2
 log_dir=$anonymize_dir/$(basename "$out")
 
 options=(--system "$system" --target "$target" --f0-method "$f0_method")
-if [ "$system" != plain ]; then
+if [ "$system" = voxlet ]; then
+  options+=(--noise-level "$noise_level" --sigma-rule "$sigma_rule")
+fi
+if [ "$system" = dp ] || { [ "$system" = voxlet ] && [ "$dp_too" = true ]; }; then
   options+=(--epsilon-f0 "$epsilon_f0" --epsilon-bn "$epsilon_bn")
 fi
 if [ -n "$keyed_noise" ]; then
@@ -51,6 +58,10 @@ inputs=(wav="$data/wav.scp" utt2spk="$data/utt2spk" options="${options[*]}")
 if [ -n "$models" ]; then
   inputs+=(models="$models")
   options+=(--models "$models")
+fi
+if [ -n "$voice_model" ]; then
+  inputs+=(voice_model="$voice_model")
+  options+=(--voice-model "$voice_model")
 fi
 if [ -n "$cap_epsilon" ]; then # no input: another cap changes nothing about what is released
   options+=(--cap-epsilon "$cap_epsilon")

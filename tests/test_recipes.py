@@ -125,20 +125,26 @@ def configurations():
     """What a file of conf/ is, by the first word of its name."""
     from dpanon.attack.asv import AsvConfig
     from dpanon.attack.ecapa import EcapaConfig
+    from dpanon.attack.protected import ProtectedAttackConfig
     from dpanon.train.bottleneck import TrainBottleneckConfig
     from dpanon.train.commands import TrainCommandsConfig
     from dpanon.train.dpsgd import DpSgdConfig
+    from dpanon.train.gender import TrainGenderConfig
     from dpanon.train.pitch import TrainPitchConfig
     from dpanon.train.queries import QueriesConfig
+    from dpanon.train.speaker import TrainSpeakerConfig
     from dpanon.train.synth import TrainSynthConfig
 
     return {
+        "attack": ProtectedAttackConfig,
         "asv": AsvConfig,
         "bn": TrainBottleneckConfig,
         "dpsgd": DpSgdConfig,
         "ecapa": EcapaConfig,
         "f0": TrainPitchConfig,
+        "gender": TrainGenderConfig,
         "queries": QueriesConfig,
+        "speaker": TrainSpeakerConfig,
         "synth": TrainSynthConfig,
         **dict.fromkeys(("nodp", "start", "student", "teacher"), TrainCommandsConfig),
     }

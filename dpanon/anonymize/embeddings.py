@@ -208,7 +208,7 @@ def both_rules(mechanism: SpeakerGaussian) -> dict[str, float]:
     published = mechanism.radius / mechanism.sigma
     return {
         "sigma": mechanism.sigma,
-        "noise_level": 1.0 / published,  # sigma in units of U
+        "sigma_over_u": 1.0 / published,
         "mu": mechanism.mu,
         "eer_floor_mu": eer_gdp(mechanism.mu),
         "mu_as_published": published,

@@ -84,6 +84,7 @@ def load_system(
     mu: float | None = None,
     noise_level: float | None = None,
     sigma_rule: str | None = None,
+    voice_model: Path | None = None,
 ) -> System:
     """Put a system together.
 
@@ -95,6 +96,7 @@ def load_system(
             the noise is always that of the value asked for.
         models: directory of weights, the shipped ones by default.
         mu, noise_level, sigma_rule: of voxlet, see ``dpanon.anonymize.embeddings.speaker_mechanism``.
+        voice_model: directory with speaker.safetensors for voxlet; that of ``models`` by default.
 
     Raises:
         UsageError: an unknown system, a missing epsilon, or one without weights.
@@ -108,7 +110,7 @@ def load_system(
         if (epsilon_bn is None) != (epsilon_f0 is None):
             raise UsageError("the system voxlet takes --epsilon-bn and --epsilon-f0 together, or neither")
         system = load_system("plain" if epsilon_bn is None else "dp", epsilon_bn, epsilon_f0, models)
-        system.name, system.voice = name, _voice(models, system.pool, mu, noise_level, sigma_rule)
+        system.name, system.voice = name, _voice(voice_model or models, system.pool, mu, noise_level, sigma_rule)
         return system
     if (mu, noise_level, sigma_rule) != (None, None, None):
         raise UsageError(f"--mu, --noise-level and --sigma-rule are of the system voxlet, not of {name}")

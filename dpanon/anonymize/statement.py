@@ -21,7 +21,7 @@ NEVER_COVERED = (
     "other releases of the utterance or of its speaker: their costs add up",
     "membership of training speakers",
 )
-FACTS = ("sigma", "noise_level", "mu", "eer_floor_mu", "mu_as_published", "eer_floor_as_published")  # of voxlet
+FACTS = ("sigma", "sigma_over_u", "mu", "eer_floor_mu", "mu_as_published", "eer_floor_as_published")  # of voxlet
 WITHOUT_NOISE = ("pitch", "what is said and how (bottleneck)", "voicing", "energy", "timing", *NEVER_COVERED)
 
 

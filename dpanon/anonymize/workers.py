@@ -59,16 +59,19 @@ class Options:
     mu: float | None = None  # of the released voice; voxlet only, as the next two
     noise_level: float | None = None
     sigma_rule: str | None = None
+    voice_model: str = ""  # '' is the shipped one
 
     def record(self) -> dict[str, Any]:
         """What a run that goes on must have in common with the one that was stopped: all but the caps."""
         values = {name: value for name, value in asdict(self).items() if not name.startswith("cap_")}
-        optional = ("ledger", "mu", "noise_level", "sigma_rule")
+        optional = ("ledger", "mu", "noise_level", "sigma_rule", "voice_model")
         return {name: value for name, value in values.items() if value or not name.startswith(optional)}
 
     def public(self) -> dict[str, Any]:
         """As privacy.json shows them: no path of this machine."""
         values = {**self.record(), "models": "shipped" if not self.models else "own"}
+        if "voice_model" in values:
+            values["voice_model"] = "own"
         values.pop("ledger_names", None)
         return values | ({"ledger": True} if self.ledger else {})
 
@@ -113,7 +116,8 @@ def load(options: Options) -> Any:
     from dpanon.anonymize.pretrained import load_system
 
     models = Path(options.models) if options.models else None
-    voice = (options.mu, options.noise_level, options.sigma_rule)
+    voice_model = Path(options.voice_model) if options.voice_model else None
+    voice = (options.mu, options.noise_level, options.sigma_rule, voice_model)
     system = load_system(options.system, options.epsilon_bn, options.epsilon_f0, models, *voice)
     system.f0_method = options.f0_method
     return system

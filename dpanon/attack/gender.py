@@ -32,7 +32,8 @@ class GenderAttackConfig:
     hidden: int = 100  # units of the external classifier; 100 in the paper
     lr: float = 1e-3
     batch: int = 128
-    epochs: int = 200  # at most; it stops when a tenth of the training set that is held out gets no better
+    epochs: int = 100  # at most
+    stop_early_from: int = 2000  # so many embeddings: it stops when a tenth that is held out gets no better
     c: float = 1.0  # inverse strength of the probe's regularisation
     replicates: int = 1000  # of the bootstrap by speaker
     seed: int = 1
@@ -54,7 +55,7 @@ def train_classifier(name: str, vectors: np.ndarray, labels: np.ndarray, config:
             learning_rate_init=config.lr,
             batch_size=min(config.batch, int(known.sum())),
             max_iter=config.epochs,
-            early_stopping=True,
+            early_stopping=int(known.sum()) >= config.stop_early_from,
             random_state=config.seed,
         )
     elif name == "probe":

@@ -75,6 +75,7 @@ def parse_args(argv: list[str]):
     parser.add_argument("--mu", type=epsilon, help="voxlet: of the voice of an utterance")
     parser.add_argument("--noise-level", type=epsilon, metavar="N", help="voxlet: 1 / mu by the rule for sigma")
     parser.add_argument("--sigma-rule", choices=RULES, help="voxlet: sigma = 2 U / mu (corrected, default), or U / mu")
+    parser.add_argument("--voice-model", type=Path, metavar="DIR", help="voxlet: of steps/train_speaker.sh")
     parser.add_argument("--target", default="random", help="voice: random (for each utterance, the default) or its id")
     parser.add_argument("--jobs", type=positive, default=1, help="processes; each holds one recording (default 1)")
     parser.add_argument("--f0-method", choices=METHODS, default="swift", help="yaapt is the paper's, and slow")
@@ -130,14 +131,15 @@ def options_of(args) -> Options:
         mu=args.mu,
         noise_level=args.noise_level,
         sigma_rule=args.sigma_rule,
+        voice_model=str(args.voice_model.resolve()) if args.voice_model else "",
     )
 
 
 def check_voxlet_options(args) -> None:
     """UsageError for what cannot be meant."""
     if args.system != "voxlet":
-        if (args.mu, args.noise_level, args.sigma_rule) != (None, None, None):
-            raise UsageError(f"--mu, --noise-level and --sigma-rule are of the system voxlet, not of {args.system}")
+        if (args.mu, args.noise_level, args.sigma_rule, args.voice_model) != (None,) * 4:
+            raise UsageError(f"--mu, --noise-level, --sigma-rule and --voice-model are of the system voxlet, not of {args.system}")
         return
     if (args.mu is None) == (args.noise_level is None):
         raise UsageError("the system voxlet takes --mu or --noise-level (1 / mu), one of them")

@@ -39,15 +39,17 @@ def main(argv=None):
     except ValueError:
         raise UsageError(f"--started {args.started}: expected seconds since 1970, as `date +%s` prints") from None
     dirs, original = collect.data_dirs(args.exp)
+    released = collect.released_dirs(args.exp)
     made = collect.provenance(args.command, started)
     for name, result in collect.collect(args.exp, None if args.system == "all" else [args.system]).items():
-        claim = collect.claim_of(dirs[name]) if name in dirs else None
+        claim = collect.claim_of(released[name]) if name in released else None
         result |= {"status": args.status, "claim": collect.claim_words(claim.details) if claim else None}
         write_json(args.results / f"{name}.json", result | {"provenance": made})
     results = tables.read_results(args.results)
     folder = args.results.resolve().parent
     title = args.title or "/".join(folder.parts[-2:])
-    (folder / "RESULTS.md").write_text(tables.results_markdown(results, title), encoding="utf-8")
+    figures = [file.name for file in sorted(args.results.glob("*.svg"))]
+    (folder / "RESULTS.md").write_text(tables.results_markdown(results, title, figures), encoding="utf-8")
     sets = {"original": original} if original and args.original_audio else {}
     sets |= {result["system"]: dirs[result["system"]] for result in results if result["system"] in dirs}
     if not args.original_audio:

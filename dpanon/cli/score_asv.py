@@ -13,7 +13,7 @@ from dpanon.config import load_config
 from dpanon.data.data_dir import DataDir
 from dpanon.errors import UsageError
 from dpanon.evaluate import EvaluationError
-from dpanon.evaluate.claims import floor_text, read_claim
+from dpanon.evaluate.claims import broken_assumption, floor_text, read_claim, voice_facts
 from dpanon.evaluate.metrics import write_metrics
 
 
@@ -50,6 +50,7 @@ def main(argv=None):
         "epsilon_utterance": claim.epsilon_utterance,
         "eer_floor": claim.eer_floor,
         "protocol": args.protocol,
+        **voice_facts(claim),
     }
     system, name = args.system or claim.system, args.trial.resolve().name
     for rank, attack in enumerate(attacks):
@@ -66,8 +67,8 @@ def main(argv=None):
     refuted = [attack.attacker for attack in attacks if below_floor(attack.metrics, claim.eer_floor)]
     if refuted:
         raise EvaluationError(
-            f"{args.trial}: {', '.join(refuted)} reach an EER below the promised floor of {claim.eer_floor:.3f}: the "
-            "guarantee is broken, or the set is not what its privacy.json says. Do not release it"
+            f"{args.trial}: {', '.join(refuted)} reach an EER below the promised floor of {claim.eer_floor:.3f}: "
+            f"{broken_assumption(claim)}. Do not release it"
         )
 
 

@@ -8,14 +8,16 @@ Exit code 1 when what is measured is beyond what the release promises: then the 
 from pathlib import Path
 
 from dpanon.attack.asv import write_scores
+from dpanon.attack.optimal import optimal_eer
 from dpanon.attack.protected import ProtectedAttackConfig, check_speakers, infer_sex, refuted, verify
 from dpanon.attack.trials import make_trials
 from dpanon.cli import ArgumentParser, boolean, run
 from dpanon.config import load_config, parse_set
 from dpanon.data.embeddings import read_set
 from dpanon.evaluate import EvaluationError
-from dpanon.evaluate.claims import floor_text, read_claim
+from dpanon.evaluate.claims import floor_text, read_claim, voice_facts
 from dpanon.evaluate.metrics import write_metrics
+from dpanon.privacy import SpeakerGaussian
 
 
 def parse_args(argv=None):
@@ -41,17 +43,25 @@ def main(argv=None):
     check_speakers(train[0], test[0])
     check_speakers(released_train[0], released[0])
     claim = read_claim(args.released_test, released[0].utts, args.baseline)
-    row = claim.rows[0] if claim.rows else {}
-    kept = {key: row.get(key) for key in ("noise_level", "sigma", "mu", "mu_as_published", "eer_floor_as_published")}
+    ceiling = claim.rows[0].get("auc_ceiling") if claim.rows else None
+    voice = voice_facts(claim)
     facts = {key: float(value) for key, _, value in (text.partition("=") for text in args.facts.split())}
     shared = {
         "data": str(args.released_test),
         "epsilon_frame": claim.epsilon_frame,
         "epsilon_utterance": claim.epsilon_utterance,
         "eer_floor": claim.eer_floor,
-        **{key: value for key, value in kept.items() if value is not None},
+        **voice,
         **facts,
     }
+    if voice:
+        mechanism = SpeakerGaussian(voice["mu"], voice["sigma"] / voice["sigma_over_u"], 2)
+        shared["eer_simulated"] = optimal_eer(mechanism)
+        print(
+            f"{args.out}: mu {voice['mu']:.4g}, floor {100 * voice['eer_floor_mu']:.1f} %; as published mu "
+            f"{voice['mu_as_published']:.4g}, {100 * voice['eer_floor_as_published']:.1f} %; the best attacker, "
+            f"simulated, {100 * shared['eer_simulated']:.1f} %"
+        )
     system, name = args.system or claim.system, args.test.resolve().name
     conditions = {"oo": test} if args.baseline else {"oa": test, "aa": released}
     attacks = []
@@ -65,7 +75,6 @@ def main(argv=None):
             write_scores(folder / "scores", trials, attack.scores)
             write_metrics(folder, "asv", system, name, values | {"strongest": rank == 0})
         print(f"{args.out}: {condition}, EER {_interval(found[0].metrics, 'eer', 100)} % by {found[0].attacker}")
-    ceiling = row.get("auc_ceiling")
     genders = infer_sex(train, released_train, released, config) if args.gender else []
     if genders:
         write_metrics(args.out, "gender", system, name, shared | {"auc_ceiling": ceiling, "attackers": genders})

@@ -10,6 +10,8 @@ from dpanon.errors import UsageError
 from dpanon.evaluate import EvaluationError
 
 NO_CLAIM = "no privacy claim"
+ASSUMED = ("content and prosody",)  # conditions that an attacker need not keep
+VOICE = ("sigma", "sigma_over_u", "mu", "eer_floor_mu", "mu_as_published", "eer_floor_as_published")
 VACUOUS = 0.01  # a floor below it says nothing about an attack
 
 
@@ -78,6 +80,24 @@ def floor_text(floor: float | None) -> str:
     if floor is None:
         return NO_CLAIM
     return f"{100 * floor:.1f}" if floor >= VACUOUS else "vacuous"
+
+
+def voice_facts(claim: Claim) -> dict[str, float]:
+    """Both readings of the noise of a released voice or embedding (paper B); empty where there is none."""
+    row = claim.rows[0] if claim.rows else {}
+    return {key: row[key] for key in VOICE if row.get(key) is not None}
+
+
+def broken_assumption(claim: Claim) -> str:
+    """What a measured EER below the floor refutes, in words."""
+    given = sorted({word for row in claim.rows for word in row.get("conditional_on", ())} & set(ASSUMED))
+    if given:
+        return (
+            f"the floor holds given equal {' and '.join(given)}, and this attacker had them: they carry the speaker's "
+            "identity around the noise (the disentanglement that paper B assumes fails), unless the noise is not "
+            "there at all; put noise into pitch and content as well (--epsilon-f0, --epsilon-bn)"
+        )
+    return "the guarantee is broken, or the set is not what its privacy.json says"
 
 
 def _numbers(rows: Sequence[dict], key: str) -> list[float] | None:

@@ -76,6 +76,16 @@ def data_dirs(exp: Path) -> tuple[dict[str, Path], Path | None]:
     return dirs, original or dirs.get("original")
 
 
+def released_dirs(exp: Path) -> dict[str, Path]:
+    """system -> a directory that was scored and has a privacy.json, with or without recordings in it."""
+    dirs: dict[str, Path] = {}
+    for _, metrics in read_metrics(exp):
+        path = Path(str(metrics.get("data", "")))
+        if (path / "privacy.json").is_file():
+            dirs.setdefault(str(metrics["system"]), path)
+    return dirs
+
+
 def claim_of(path: Path) -> Claim | None:
     """What the set promises in words (adjacency, sentence, sampler); None for clear speech."""
     if not (path / "privacy.json").is_file():

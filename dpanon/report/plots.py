@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 _SAME, _OTHER = "#0072b2", "#d55e00"  # told apart by colour-blind readers
-_LINES = ("#555555", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00")
+LINES = ("#555555", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00")
 
 
 def score_histograms(panels: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> str:
@@ -27,7 +27,7 @@ def score_histograms(panels: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> str
         axes.set_xlabel("score", fontsize=8)
         if i == 0:
             axes.legend(fontsize=7, frameon=False)
-    return _svg(figure)
+    return svg(figure)
 
 
 def f0_overlay(tracks: Mapping[str, np.ndarray], title: str = "") -> str:
@@ -36,16 +36,16 @@ def f0_overlay(tracks: Mapping[str, np.ndarray], title: str = "") -> str:
     axes = figure.add_subplot()
     for i, (name, f0) in enumerate(tracks.items()):
         shown = np.where(np.asarray(f0) > 0, f0, np.nan)
-        axes.plot(np.arange(len(shown)) * 0.01, shown, label=name, color=_LINES[i % len(_LINES)], linewidth=1.3)
+        axes.plot(np.arange(len(shown)) * 0.01, shown, label=name, color=LINES[i % len(LINES)], linewidth=1.3)
     axes.set_xlabel("time / s", fontsize=8)
     axes.set_ylabel("f0 / Hz", fontsize=8)
     axes.set_title(title, fontsize=9)
     axes.tick_params(labelsize=7)
     axes.legend(fontsize=7, frameon=False, ncols=len(tracks))
-    return _svg(figure)
+    return svg(figure)
 
 
-def _svg(figure: Figure) -> str:
+def svg(figure: Figure) -> str:
     """The same figure gives the same text: fixed ids, no date."""
     buffer = io.StringIO()
     with matplotlib.rc_context({"svg.hashsalt": "dpanon"}):

@@ -48,11 +48,12 @@ def table_rows(results: Iterable[dict]) -> list[tuple[str, ...]]:
     for result in results:
         for row in result["rows"]:
             name = result["system"] + (f", {row['set']}" if len(result["rows"]) > 1 else "")
+            claims = row.get("epsilon_utterance") is not None or row.get("eer_floor") is not None
             asv = row.get("asv", {})
             last: dict = next((asv[condition] for condition in ("aa", "oa", "oo") if condition in asv), {})
             out.append(
                 (
-                    name + (f" ({NO_CLAIM})" if row.get("epsilon_utterance") is None else ""),
+                    name + ("" if claims else f" ({NO_CLAIM})"),
                     number(row.get("epsilon_frame"), "g"),
                     number(row.get("epsilon_utterance"), ".4g"),
                     *(_with_interval(asv.get(condition, {}), "eer") for condition in ("oo", "oa", "aa")),
@@ -80,7 +81,7 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines) + "\n"
 
 
-def results_markdown(results: Sequence[dict], title: str) -> str:
+def results_markdown(results: Sequence[dict], title: str, figures: Sequence[str] = ()) -> str:
     """All of RESULTS.md: a table, then what was run for each system and every attacker's figures."""
     parts = [
         f"# Results: {title}\n",
@@ -101,6 +102,8 @@ def results_markdown(results: Sequence[dict], title: str) -> str:
         parts.append("\n".join(lines) + "\n" if lines else f"This system makes {NO_CLAIM}.\n")
         if result.get("attackers"):
             parts.append(attackers_table(result))
+        parts += extra_tables(result)
+    parts += [f"![{name}](results/{name})\n" for name in figures]
     return "\n".join(parts)
 
 
@@ -120,6 +123,36 @@ def attackers_table(result: dict) -> str:
         for a in result["attackers"]
     ]
     return markdown_table(header, rows)
+
+
+def extra_tables(result: dict) -> list[str]:
+    """Attacks on the sex (paper C), and both readings of the noise of a released voice (paper B)."""
+    parts = []
+    for row in result["rows"]:
+        gender = row.get("gender")
+        if gender:
+            header = ("set", "sex told by", "trained on", "AUC [95 %]", "ceiling of any attacker", "speakers")
+            lines = [
+                (
+                    str(row["set"]),
+                    found["attacker"],
+                    "clean embeddings" if found["knowledge"] == "ignorant" else "released embeddings",
+                    f"{found['auc']:.3f} [{number(found['auc_low'], '.3f')}, {number(found['auc_high'], '.3f')}]",
+                    number(gender.get("auc_ceiling"), ".3f"),
+                    str(found["num_speakers"]),
+                )
+                for found in gender["attackers"]
+            ]
+            parts.append(markdown_table(header, lines))
+        asv = next((row["asv"][condition] for condition in ("aa", "oa") if condition in row.get("asv", {})), {})
+        if asv.get("mu") is not None:
+            header = ("set", "sigma / U", "mu", "EER floor %", "mu as published", "its floor %", "best attacker %")
+            values = [asv.get(key) for key in ("eer_floor_mu", "eer_floor_as_published", "eer_simulated")]
+            floors = ["-" if value is None else f"{100 * value:.1f}" for value in values]
+            numbers = [number(asv.get(key), ".4g") for key in ("sigma_over_u", "mu", "mu_as_published")]
+            line = (str(row["set"]), numbers[0], numbers[1], floors[0], numbers[2], floors[1], floors[2])
+            parts.append(markdown_table(header, [line]))
+    return parts
 
 
 def provenance_line(result: dict) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from sklearn.covariance import ledoit_wolf
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cosine_similarity
 
@@ -26,10 +27,13 @@ class TrainGenderConfig:
     batch: int = 128
     adversary: float = 1.0  # weight of the loss that fools the discriminator; 1 in the paper
     discriminator_steps: int = 1  # for one of the auto-encoder
+    spread: float = 0.0  # of made embeddings around a true one, in deviations of their sex; 0: true ones only
 
     def __post_init__(self):
         if not self.epsilon > 0:
             raise ValueError(f"epsilon must be > 0, got {self.epsilon}; inf trains without noise")
+        if not self.spread >= 0:
+            raise ValueError(f"spread must be >= 0, got {self.spread}")
         if self.batch < 2 or self.discriminator_steps < 1 or not self.adversary >= 0:
             raise ValueError("batch must be at least 2, discriminator_steps at least 1, adversary >= 0")
 
@@ -48,6 +52,7 @@ def train_gender(config: TrainGenderConfig, vectors: np.ndarray, labels: np.ndar
     opponent = torch.optim.Adam(adversary.parameters(), lr=config.loop.lr)
     inputs, targets = torch.from_numpy(vectors), torch.from_numpy(labels)
     median = _Median()
+    root = _covariance_root(vectors, labels) if config.spread else None
 
     def noised(x: Tensor) -> Tensor:
         z = model.encode(x)
@@ -56,6 +61,8 @@ def train_gender(config: TrainGenderConfig, vectors: np.ndarray, labels: np.ndar
 
     def step(index: int, batch: np.ndarray, rng: np.random.Generator) -> dict[str, float]:
         x, y = inputs[batch], targets[batch]
+        if root is not None:
+            x = x + config.spread * torch.randn_like(x) @ root
         known = ~torch.isnan(y)
         z = noised(x)
         rec = (1.0 - cosine_similarity(x, model.decode(z))).mean()
@@ -124,6 +131,17 @@ class _Median:
 
     def load_state_dict(self, state: dict[str, float]) -> None:
         self.value = state["value"]
+
+
+def _covariance_root(vectors: np.ndarray, labels: np.ndarray) -> Tensor:
+    """(D, D), the root of the covariance of embeddings around the mean of their sex, shrunk as few speakers need it.
+
+    A few hundred speakers span a part of the space; what is drawn with this covariance lies in all of it, so that the
+    auto-encoder learns to keep voices that it never heard.
+    """
+    groups = [labels == 1, labels == 0, np.isnan(labels)]
+    centred = np.concatenate([vectors[rows] - vectors[rows].mean(0) for rows in groups if rows.any()])
+    return torch.from_numpy(np.linalg.cholesky(ledoit_wolf(centred)[0]).T.astype(np.float32))
 
 
 def _mean_error(logits: Tensor, y: Tensor) -> Tensor:
