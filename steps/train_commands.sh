@@ -11,7 +11,7 @@ cmd=utils/run.py # utils/run.py here, utils/slurm.py on a cluster
 baseline=false   # true: train on clear text, without any privacy
 start=           # folder of a public model to begin with
 private=         # students: the private set, of which they may hear nothing
-public=          # students: the public set the labels are about; what has none serves a second round
+public=          # public speech without text, for more rounds with guessed words; students: also what the labels are about
 students=1       # how many; more than one are weighed by weighted majority
 . utils/parse_options.sh
 . utils/stamps.sh

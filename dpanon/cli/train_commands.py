@@ -15,7 +15,9 @@ from dpanon.data.data_dir import DataDir
 from dpanon.data.partitions import require_apart
 from dpanon.models.commands import load_commands, read_words, save_commands
 from dpanon.train.commands import TrainCommandsConfig, Utterances, labels_of, train_commands
-from dpanon.train.students import require_released, train_students
+from dpanon.train.students import adapt, require_released, train_students
+
+ROUNDS = 2  # of guesses about unlabelled speech
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -25,7 +27,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--words", type=Path, required=True, help="the vocabulary, public")
     parser.add_argument("--start", type=Path, help="folder of a public model to begin with")
     parser.add_argument("--private", type=Path, help="students: the private set, of which none may hear anything")
-    parser.add_argument("--unlabelled", type=Path, help="students: public speech for a second round")
+    parser.add_argument("--unlabelled", type=Path, help="public speech for more rounds, by guessing its words")
     parser.add_argument("--students", type=int, default=1, metavar="N", help="how many (default: 1)")
     parser.add_argument("data", type=Path)
     parser.add_argument("out", type=Path)
@@ -43,6 +45,10 @@ def main(argv: list[str] | None = None) -> None:
         model = train_commands(
             args.out, config, Utterances.read(data, bands), labels_of(data, data.utts, words), len(words), start
         )
+        if args.unlabelled:
+            known, public = Utterances.read(data, bands), Utterances.read(DataDir.read(args.unlabelled), bands)
+            for _ in range(ROUNDS):
+                model = adapt(args.out, config, known, labels_of(data, data.utts, words), public, model)
         save_commands(model, words, args.out / "model.pt")
         print(f"{args.out}: trained on the clear text of {len(data)} utterances: no privacy claim")
         return

@@ -77,6 +77,20 @@ def train_students(
     return ensemble
 
 
+def adapt(
+    out: Path, config: TrainCommandsConfig, known: Utterances, labels: Tensor, public: Utterances, start: Commands
+) -> Commands:
+    """``start`` goes on with known labels and its own guesses about public speech: the surer half of each word."""
+    log_p = recognise(start, public)
+    sure, guess = log_p.max(-1)
+    chosen: list[int] = []
+    for word in guess.unique().tolist():
+        rows = (guess == word).nonzero()[:, 0]
+        chosen += rows[sure[rows].argsort(descending=True)[: (len(rows) + 1) // 2]].tolist()
+    both, targets = known.join(public.take(chosen)), torch.cat([labels, guess[chosen]])
+    return train_commands(out, config, both, targets, log_p.shape[1], start, "adaptation")
+
+
 def load_ensemble(path: Path) -> Ensemble:
     """A folder of ``train_students``, or one model.pt in a folder."""
     if (path / "model.pt").is_file():

@@ -60,6 +60,10 @@ if [ "$dpsgd" = true ]; then
   private+=("dpsgd_eps$epsilon")
 fi
 words=local/digits/words.txt
+title="digits, made speech"
+if [ -n "$corpus" ]; then
+  title="digits of the Free Spoken Digit Dataset"
+fi
 started=$([ -e exp ] || date +%s) # a rerun skips what is done: how long it took says nothing
 if [ "$list" = false ]; then
   "$DPANON_ROOT/tools/setup.sh" --for mini
@@ -75,31 +79,33 @@ if at_stage 1 "features: data/<set> -> fbank.scp"; then
   done
 fi
 
-if at_stage 2 "teachers: public start -> exp/start; parts of data/private -> exp/teachers_*; no DP -> exp/nodp"; then
+if at_stage 2 "teachers: public models -> exp/{start,public}; parts of data/private -> exp/teachers_*; no DP -> exp/nodp"; then
   steps/train_commands.sh --cmd "$gpu_cmd" --baseline true conf/start.yaml "$words" data/start exp/start
-  steps/train_commands.sh --cmd "$gpu_cmd" --baseline true --start exp/start conf/nodp.yaml "$words" data/private exp/nodp
+  steps/train_commands.sh --cmd "$gpu_cmd" --baseline true --start exp/start --public data/public \
+    conf/public.yaml "$words" data/start exp/public
+  steps/train_commands.sh --cmd "$gpu_cmd" --baseline true --start exp/public conf/nodp.yaml "$words" data/private exp/nodp
   for dir in $(printf '%s\n' "${folder[@]}" | sort -u); do
     case $dir in
       *_psn*) steps/partition_data.sh --number "$most" --unit "$unit" --rate "1/$most" --cap "$cap" data/private "$dir" ;;
       *) steps/partition_data.sh --number "${dir##*_t}" --unit "$unit" data/private "$dir" ;;
     esac
-    steps/train_teachers.sh --nj "$nj" --cmd "$gpu_cmd" conf/teacher.yaml exp/start data/private "$dir"
+    steps/train_teachers.sh --nj "$nj" --cmd "$gpu_cmd" conf/teacher.yaml exp/public data/private "$dir"
   done
 fi
 
-if at_stage 3 "public models: exp/start, which teachers began with (stage 2); nothing else"; then
-  log "the one with no private speech in it is exp/start"
+if at_stage 3 "public models: those that teachers began with (stage 2); nothing else"; then
+  log "there is no private speech in exp/start and exp/public"
 fi
 
 if at_stage 4 "release: answers of teachers -> data/public_<system>; their students and DP-SGD -> exp/<system>"; then
   for name in "${asked[@]}"; do
     steps/release_labels.sh --cmd "$cpu_cmd" --method "${method[$name]}" --epsilon "$epsilon" --delta "$delta" \
       --system "$name" conf/queries.yaml "${folder[$name]}" data/private data/public "data/public_$name"
-    steps/train_commands.sh --cmd "$gpu_cmd" --start exp/start --private data/private --public data/public \
+    steps/train_commands.sh --cmd "$gpu_cmd" --start exp/public --private data/private --public data/public \
       --students "$students" conf/student.yaml "$words" "data/public_$name" "exp/$name"
   done
   if [ "$dpsgd" = true ]; then
-    steps/train_dpsgd.sh --cmd "$gpu_cmd" --epsilon "$epsilon" --delta "$delta" --start exp/start \
+    steps/train_dpsgd.sh --cmd "$gpu_cmd" --epsilon "$epsilon" --delta "$delta" --start exp/public \
       conf/dpsgd.yaml "$words" data/private "exp/dpsgd_eps$epsilon"
   fi
 fi
@@ -112,7 +118,7 @@ if at_stage 5 "attack: membership in data/private, seen in the published models 
 fi
 
 if at_stage 6 "utility: data/test, data/test_speakers -> errors of every system"; then
-  for name in start nodp; do
+  for name in start public nodp; do
     steps/score_commands.sh --cmd "$cpu_cmd" --baseline true "exp/$name" data/test data/test_speakers
   done
   for name in "${private[@]}"; do
@@ -121,7 +127,6 @@ if at_stage 6 "utility: data/test, data/test_speakers -> errors of every system"
 fi
 
 if at_stage 7 "report: figures of all systems -> results/*.json, RESULTS.md"; then
-  command="egs/mini/psn/run.sh --systems '$systems' --teachers '$teachers' --epsilon $epsilon --unit $unit"
-  steps/report_commands.sh --command "$command${corpus:+ --corpus FSDD}" --started "$started" \
-    --title "digits of $([ -n "$corpus" ] && echo FSDD || echo made speech)" exp results
+  command="egs/mini/psn/run.sh ${corpus:+--corpus fsdd }--systems '$systems' --teachers '$teachers' --epsilon $epsilon"
+  steps/report_commands.sh --command "$command --unit $unit" --started "$started" --title "$title" exp results
 fi
