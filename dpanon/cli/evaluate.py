@@ -82,9 +82,20 @@ def measure_privacy(args, original, anonymized, floor):
             text = f"{100 * best['eer']:.1f} [{100 * best['eer_low']:.1f}, {100 * best['eer_high']:.1f}]"
             values = (text, "-") if condition == "oo" else ("-", text)
             figures[f"EER % {condition}, {best['attacker']}"] = values
+            if condition == "aa":
+                figures["linkability aa"] = ("-", f"{best['linkability']:.2f}")
+                figures["min Cllr aa"] = ("-", _with_interval(best, "min_cllr"))
+                figures["TPR % at FPR 1 % aa"] = ("-", _with_interval(best, "tpr_at_fpr_1", 100))
+                zebra = f"{_with_interval(best, 'zebra_expected')}, worst {best['zebra_category']}"
+                figures["ZEBRA bits aa"] = ("-", zebra)
             if condition != "oo" and below_floor(best, floor):
                 refuted.append(f"{best['attacker']} ({condition})")
     return figures, refuted
+
+
+def _with_interval(metrics, name, scale=1):
+    low, high = scale * metrics[f"{name}_low"], scale * metrics[f"{name}_high"]
+    return f"{scale * metrics[name]:.2f} [{low:.2f}, {high:.2f}]"
 
 
 def measure_utility(args, original, anonymized):

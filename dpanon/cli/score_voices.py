@@ -44,14 +44,17 @@ def main(argv=None):
     used = [utt for utt in released.utts if sum(spoken[other] == spoken[utt] for other in released.utts) > 1]
     o = embed_set(original, extractor, args.cache / original.path.name, used)
     a = embed_set(released, extractor, args.cache / released.path.name, used)
-    matrices, names = {}, []
+    matrices: dict[str, np.ndarray] = {}
+    names: list[str] = []
     for name, left, right in (("oo", o, o), ("oa", o, a), ("aa", a, a)):
         matrices[name], names = similarity_matrix(left, right, spoken, backend)
-    metrics = voice_metrics(matrices["oo"], matrices["oa"], matrices["aa"], names)
+    metrics: dict = voice_metrics(matrices["oo"], matrices["oa"], matrices["aa"], names)
     metrics |= {"data": str(args.released), "original": str(args.original), "num_speakers": len(names)}
     metrics |= {"attacker": f"{args.extractor}+lda-plda", "num_utterances": len(used)}
     args.out.mkdir(parents=True, exist_ok=True)
-    np.savez(args.out / "matrices.npz", names=np.asarray(names), **matrices)
+    np.savez(
+        args.out / "matrices.npz", names=np.asarray(names), oo=matrices["oo"], oa=matrices["oa"], aa=matrices["aa"]
+    )
     write_metrics(args.out, "voices", args.system or claim.system, args.released.resolve().name, metrics)
     print(f"{args.out}: DeID {metrics['deid']:.2f}, G_VD {metrics['g_vd']:.1f} dB of {len(names)} speakers")
 

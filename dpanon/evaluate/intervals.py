@@ -156,8 +156,10 @@ def percentile(values: np.ndarray, level: float = LEVEL) -> Interval:
     if not len(values):
         return Interval(float("nan"), float("nan"))
     tails = [(1 - level) / 2, (1 + level) / 2]
-    method = "linear" if np.isfinite(values).all() else "higher"  # no line can be drawn to infinity
-    low, high = np.quantile(values, tails, method=method)
+    if np.isfinite(values).all():
+        low, high = np.quantile(values, tails)
+    else:
+        low, high = np.quantile(values, tails, method="higher")  # no line can be drawn to infinity
     return Interval(float(low), float(high))
 
 

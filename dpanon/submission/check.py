@@ -73,8 +73,8 @@ def check_set(source: Path, release: Path, item: VpcSet, partial: bool = False, 
         original, released = DataDir.read(source, allow_pipes=True), DataDir.read(release, allow_pipes=True)
     except DataDirError as error:
         return Summary(item, (str(error),))
-    if what := differences(original.utts, released.utts):
-        return Summary(item, (f"{release}: against the utterances of {source}, {what}",))
+    if differ := differences(original.utts, released.utts):
+        return Summary(item, (f"{release}: against the utterances of {source}, {differ}",))
     if item.num_utts and len(released) != item.num_utts and not partial:
         problems.append(f"{release}: has {len(released)} utterances, the challenge {item.num_utts}")
     if read_claim(release, (), baseline=True).details.get("releasable") is False:

@@ -16,7 +16,6 @@ from dpanon.evaluate.metrics import read_metrics
 from dpanon.submission.layouts import EMOTION, Layout, VpcSet
 
 Found = tuple[Path, dict]
-GENDERS = {"f": "f", "m": "m", "mixed": "mixed"}
 
 
 class Figures:
@@ -111,20 +110,20 @@ def rank_text(figures: Figures, now: float | None = None) -> str:
         rows += [(item.corpus, item.split, g, who, who, _number(found.get(g), 3)) for g in shown]
     parts += ["---- ASV_eval results ----", _table(ASV_HEADER, rows), ""]
     splits = list(dict.fromkeys(item.split for _, item in figures.tests))
-    rows = [
+    words = [
         ("libri", split, name, _number(figures.wer(split, released), 3))
         for split in splits
         for name, released in (("original", False), ("anon", True))
     ]
-    parts += ["---- ASR results ----", _table(("dataset", "split", "asr", "WER"), rows), ""]
+    parts += ["---- ASR results ----", _table(("dataset", "split", "asr", "WER"), words), ""]
     if figures.layout.challenge == "2022":
         parts += _of_2022(figures)
     parts += [stamp, "", "---- ASV_eval^anon results ----"]
     rows = []
     for _, item in figures.tests:
         found = figures.eers(item, "aa")
-        shown = [g for g in ("f", "m", "mixed") if g in found] or [item.gender]
-        rows += [(item.corpus, item.split, g, "anon", "anon", _number(found.get(g), 3)) for g in shown]
+        for gender in [name for name in ("f", "m", "mixed") if name in found] or [item.gender]:
+            rows.append((item.corpus, item.split, gender, "anon", "anon", _number(found.get(gender), 3)))
     parts += [_table(ASV_HEADER, rows)]
     return "\n".join(parts) + "\n"
 

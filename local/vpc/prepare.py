@@ -20,7 +20,7 @@ from dpanon.cli import ArgumentParser, boolean, run
 from dpanon.data.audio import num_samples, read_pipe, write_wav
 from dpanon.data.data_dir import DataDir, is_pipe, read_lines, write_data_dir
 from dpanon.errors import DataDirError
-from dpanon.submission.layouts import ENROLLS, LAYOUTS, TRIALS, VpcSet, layout
+from dpanon.submission.layouts import ENROLLS, LAYOUTS, TRIALS, VpcSet, check_suffix, layout
 
 KEPT = ("text", "spk2gender", "utt2emo", "spk2fold")
 Trial = tuple[str, str, bool]
@@ -135,12 +135,13 @@ def write_note(path: Path, note: dict) -> None:
     (path / "rebuilt.json").write_text(json.dumps(note, indent=1) + "\n", encoding="utf-8")
 
 
-def prepare(source: Path, out: Path, item: VpcSet, base: Path, allow_pipes: bool) -> DataDir:
+def prepare(source: Path, out: Path, item: VpcSet, base: Path, allow_pipes: bool, suffix: str = "") -> DataDir:
     def read(folder: Path) -> dict:
-        return read_set(folder, item, base, out.parent / "audio" / item.name, allow_pipes)
+        return read_set(folder, item, base, out.parent / "audio" / out.name, allow_pipes)
 
-    folder = source / item.name
-    rebuilt = item.gender == "mixed" and not folder.is_dir() and (source / item.name.replace("mixed", "f")).is_dir()
+    folder = source / f"{item.name}{suffix}"
+    half = source / item.name.replace("mixed", "f")
+    rebuilt = item.gender == "mixed" and not suffix and not folder.is_dir() and half.is_dir()
     found = combine_mixed(source, item, read) if rebuilt else read(folder)
     data = write_data_dir(out, found["tables"], found["trials"], found["enrolls"])
     if rebuilt:
@@ -169,21 +170,25 @@ def main(argv=None):
     parser.add_argument("--allow-pipes", type=boolean, default=False, metavar="true|false", help="default: false")
     parser.add_argument("--partial", type=boolean, default=False, metavar="true|false", help="default: false")
     parser.add_argument("--base", type=Path, help="where relative paths begin (default: above CHALLENGE_DATA)")
+    parser.add_argument("--suffix", default="", help="of sets that others anonymized: <set><suffix> is read and made")
     parser.add_argument("source", type=Path, metavar="CHALLENGE_DATA")
     parser.add_argument("data", type=Path, metavar="DATA")
     args = parser.parse_args(argv)
     base = (args.base or args.source.absolute().parent).absolute()
     chosen, made = layout(args.challenge), {}
+    if args.suffix:
+        check_suffix(args.suffix)
     if not args.source.is_dir():
         raise DataDirError(f"{args.source}: no such folder; it is the organisers' data/, with libri_dev_enrolls in it")
     for item in chosen.sets:
+        name = f"{item.name}{args.suffix}"
         mixed = item.gender == "mixed" and (args.source / item.name.replace("mixed", "f")).is_dir()
-        if not (args.source / item.name).is_dir() and not mixed:
+        if not (args.source / name).is_dir() and not (mixed and not args.suffix):
             if item.required and not (args.partial and item.role == "emotion"):
-                raise DataDirError(f"{args.source}: has no {item.name}, which the challenge {args.challenge} needs")
-            print(f"{item.name}: not there, left out")
+                raise DataDirError(f"{args.source}: has no {name}, which the challenge {args.challenge} needs")
+            print(f"{name}: not there, left out")
             continue
-        made[item.name] = prepare(args.source, args.data / item.name, item, base, args.allow_pipes)
+        made[item.name] = prepare(args.source, args.data / name, item, base, args.allow_pipes, args.suffix)
     for enrol, trial in chosen.tests():
         if trial.name in made:
             check(made[trial.name], trial, made[enrol.name], args.partial)

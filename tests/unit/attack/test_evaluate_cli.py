@@ -34,6 +34,7 @@ def test_all_conditions_with_training_speech(pair, make_set, capsys):
     cli.main([*options, *QUICK, "--json", str(path / "out.json")])
     out = capsys.readouterr().out
     assert [re.search(rf"EER % {c}, \S+ ", out) is not None for c in ("oo", "oa", "aa")] == [True] * 3
+    assert all(name in out for name in ("linkability aa", "min Cllr aa", "TPR % at FPR 1 % aa", "ZEBRA bits aa"))
     assert "undefined" in out and "EER floor: vacuous" in out
     assert json.loads((path / "out.json").read_text())["f0 correlation"]["anonymized"] == "undefined"
 

@@ -150,3 +150,15 @@ def test_a_suffix_may_not_make_one_set_of_two():
     for bad in ("mine", "_", "_a/b", "_f", "_common", "_a b"):
         with pytest.raises(UsageError, match="--suffix"):
             check_suffix(bad)
+
+
+def test_sets_that_others_anonymized_are_read_by_their_suffix(make_tree, prepare, tmp_path):
+    tree = make_tree("2024")
+    for folder in list(tree.iterdir()):
+        folder.rename(folder.with_name(f"{folder.name}_theirs"))
+    options = ("--partial", "true", "--allow-pipes", "true")
+    with pytest.raises(DataDirError, match="has no libri_dev_enrolls, which"):
+        prepare("2024", tree, tmp_path / "data")
+    out = prepare("2024", tree, tmp_path / "data", "--suffix", "_theirs", *options)
+    made = {path.name for path in out.iterdir()} - {"audio"}
+    assert made == {f"{item.name}_theirs" for item in layout("2024").sets}
