@@ -34,6 +34,7 @@ MECHANISMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "psn": (("mu", "teachers", "gamma"), ("queries", "unit")),
     "dp-sgd": (("sigma", "rate", "steps"), ("unit",)),
 }
+OPTIONS = ("mu", "epsilon", "epsilon_f0", "queries", "teachers", "gamma", "sigma", "rate", "steps", "unit")
 TEACHERS = 10
 FRAMES_PER_SECOND = 100
 RADIUS, DIM = 1.0, 64  # of the speaker latent; the guarantee depends on neither
@@ -72,7 +73,7 @@ def parse_args(argv: list[str]):
     parser.add_argument("--delta", type=probability, default=1e-6, help="of tight accounting (default 1e-6)")
     args = parser.parse_args(argv)
     needed, allowed = MECHANISMS[args.mechanism]
-    for name in sorted({name for options in MECHANISMS.values() for group in options for name in group}):
+    for name in OPTIONS:
         option = f"--{name.replace('_', '-')}"
         if getattr(args, name) is not None and name not in needed + allowed:
             raise UsageError(f"--mechanism {args.mechanism} does not take {option}")
@@ -181,7 +182,7 @@ def cost(whole: Guarantee, delta: float) -> list[str]:
         f"  cost of an utterance: epsilon = {whole.epsilon():g} by basic composition; "
         f"{whole.epsilon(delta):.6g} at delta = {delta:g} by the privacy-loss distribution",
         f"    {accounting.renyi_epsilon(whole.parts, delta):.6g} by Renyi divergences; "
-        f"{accounting.advanced_epsilon(whole.parts, delta):.6g} by advanced composition; the least known holds",
+        f"{accounting.advanced_epsilon(whole.parts, delta):.6g} by advanced composition (the least known holds)",
     ]
 
 

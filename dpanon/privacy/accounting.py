@@ -281,7 +281,7 @@ def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float) ->
 def pure_composition_delta(epsilon: float, times: int, total: float) -> float:
     """Exact delta at ``total`` of ``times`` pure epsilon-DP releases (Kairouz, Oh, Viswanath)."""
     epsilon, times = positive("epsilon", epsilon), count("times", times)
-    log_one = math.log1p(math.exp(epsilon))
+    log_one = epsilon + math.log1p(math.exp(-epsilon))
     terms = []
     for i in range(times + 1):
         loss = (times - 2 * i) * epsilon

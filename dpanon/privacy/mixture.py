@@ -49,7 +49,7 @@ def delta(mu: float, teachers: int, rate: float, epsilon: float) -> float:
 
     def outcome(loss: float) -> float:
         low, high = -45.0, 45.0 + teachers * mu
-        for _ in range(200):
+        for _ in range(64):
             middle = (low + high) / 2.0
             low, high = (middle, high) if log_ratio(middle) < loss else (low, middle)
         return (low + high) / 2.0

@@ -1,14 +1,20 @@
 """Figures computed by two independent implementations each; the numbers are those of the reference table.
 
-Not here: 37-52 (DP-SGD, GNMax, PSN) belong to mechanisms that are not in the core yet.
+All 60 are here, each to 1e-6 relative but for what is said where it is tested:
+31-35, 38, 40, 42 to 2e-4, since the grid of losses (bounded in time and memory) errs upwards;
+37, 39, 41 by dp-accounting's fractional orders, which our whole orders bound from above;
+47 for its ln q alone: the table has no second implementation of its Renyi divergence;
+55, 56, 59 to the digits that the table prints; 60 pins a fault of dp-accounting's event interface.
 """
 
 import math
+import re
 
 import numpy as np
 import pytest
 
-from dpanon.privacy import accounting, audit, capacity, floors, rdp
+from dpanon.privacy import accounting, audit, capacity, floors, pate, psn, rdp
+from dpanon.privacy.dpsgd import DpSgd
 from dpanon.privacy.guarantee import Part
 
 EXACT = {"rel": 1e-6, "abs": 1e-9}
@@ -245,14 +251,108 @@ def test_general_floor_agrees_with_the_closed_forms():
     assert by_gdp == pytest.approx(0.3085375387, rel=1e-6)
 
 
-def test_1500_frames_are_accounted_within_two_seconds_and_300_megabytes():
-    import resource
-    import time
+def test_9_and_48_and_49_gaussian_renyi_divergences():
+    assert rdp.gaussian(0.5, 8.0) == pytest.approx(1.0, **EXACT)
+    assert pate.votes_rdp(math.log(0.9), 40.0, 8.0) == pytest.approx(0.005, **EXACT)
+    assert pate.check_rdp(math.log(0.5), 150.0, 8.0) == pytest.approx(1.7777778e-4, rel=1e-6)
 
-    accounting.loss_distribution([Part("laplace", 1.0, 2)])  # imports
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for epsilon in (0.1, 1.0, 10.0, 100.0):
-        began = time.process_time()
-        accounting.epsilon([Part("laplace", epsilon, 1500)], 1e-6)
-        assert time.process_time() - began < 2.0
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300 * 1024
+
+@pytest.mark.parametrize(
+    "number, rate, sigma, steps, delta, value",
+    [
+        (37, 0.01, 1.0, 10_000, 1e-5, 6.712757),
+        (39, 256 / 6e4, 1.1, 14_063, 1e-5, 2.596656),
+        (41, 0.001, 0.8, 20_000, 1e-6, 1.897196),
+    ],
+)
+def test_dp_sgd_by_renyi(number, rate, sigma, steps, delta, value):
+    from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
+    from dp_accounting.rdp import RdpAccountant
+
+    theirs = RdpAccountant()  # add or remove one
+    theirs.compose(PoissonSampledDpEvent(rate, GaussianDpEvent(sigma)), steps)
+    assert theirs.get_epsilon(delta) == pytest.approx(value, **EXACT)
+    ours = accounting.renyi_epsilon(DpSgd(sigma, rate, steps).guarantee().parts, delta)
+    assert value * (1.0 - 1e-6) <= ours <= 1.003 * value
+
+
+@pytest.mark.parametrize(
+    "number, rate, sigma, steps, delta, value",
+    [
+        (38, 0.01, 1.0, 10_000, 1e-5, 6.187745),
+        (40, 256 / 6e4, 1.1, 14_063, 1e-5, 2.381779),
+        (42, 0.001, 0.8, 20_000, 1e-6, 1.286152),
+    ],
+)
+def test_dp_sgd_by_loss_distribution(number, rate, sigma, steps, delta, value):
+    found = DpSgd(sigma, rate, steps).guarantee().epsilon(delta)
+    assert found == pytest.approx(value, rel=2e-4)
+
+
+@pytest.mark.parametrize(
+    "number, votes, sigma, log_q",
+    [
+        (43, [240, 5, 5] + 7 * [0], 40.0, -9.115466409),
+        (45, [200, 30, 20] + 7 * [0], 40.0, -5.659945978),
+        (47, [4800, 100, 50, 50], 200.0, -141.6971834),
+    ],
+)
+def test_gnmax_flips(number, votes, sigma, log_q):
+    assert pate.log_flip(votes, sigma) == pytest.approx(log_q, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "number, votes, value", [(44, [240, 5, 5] + 7 * [0], 4.75095163e-5), (46, [200, 30, 20] + 7 * [0], 1.085641731e-3)]
+)
+def test_gnmax_renyi_divergence(number, votes, value):
+    assert pate.votes_rdp(pate.log_flip(votes, 40.0), 40.0, 8.0) == pytest.approx(value, rel=1e-6)
+
+
+def test_50_confident_gnmax_answers():
+    assert math.exp(pate.log_answered([240, 5, 5], 200.0, 150.0)) == pytest.approx(0.6051370895, **EXACT)
+
+
+@pytest.mark.parametrize(
+    "number, teachers, exact, adaptive, published, every",
+    [(51, 10, 20.40326426, 27.418, 1.685, 91.817), (52, 3, 11.11544124, 14.219, 3.047, 16.676)],
+)
+def test_psn(number, teachers, exact, adaptive, published, every):
+    setting = (1.0, teachers, 1.0 / teachers, 1e-5)
+    assert psn.epsilon(*setting) == pytest.approx(exact, rel=1e-8)
+    assert psn.adaptive_epsilon(*setting) == pytest.approx(adaptive, abs=1e-3)
+    assert psn.published_epsilon(*setting) == pytest.approx(published, abs=1e-3)
+    assert psn.all_teachers_epsilon(1.0, teachers, 1e-5) == pytest.approx(every, abs=1e-3)
+
+
+def test_57_variance_of_the_discrete_laplace_law():
+    ratio = math.exp(-1.0 / 8.0)
+    assert 2.0 * ratio / (1.0 - ratio) ** 2 == pytest.approx(127.8334635, **EXACT)
+    n = np.arange(-2000, 2001)
+    mass = (1.0 - ratio) / (1.0 + ratio) * ratio ** np.abs(n)
+    assert (n**2 * mass).sum() == pytest.approx(127.8334635, **EXACT)
+
+
+def test_60_replace_one_of_the_event_interface_is_still_wrong():
+    """When this fails the fault is mended upstream; the low-level constructors stay what we use."""
+    from dp_accounting import GaussianDpEvent, NeighboringRelation
+    from dp_accounting.pld import PLDAccountant
+    from dp_accounting.rdp import RdpAccountant
+
+    found = []
+    for accountant in (RdpAccountant, PLDAccountant):
+        theirs = accountant(neighboring_relation=NeighboringRelation.REPLACE_ONE)
+        found.append(theirs.compose(GaussianDpEvent(1.0)).get_epsilon(1e-5))
+    assert found == pytest.approx([4.7285, 9.9973], abs=1e-4)
+    assert accounting.gdp_epsilon(2.0, 1e-5) == pytest.approx(found[1], abs=1e-4)
+
+
+def test_all_sixty_are_here():
+    numbers = set()
+    for name, test in globals().items():
+        if not name.startswith("test_"):
+            continue
+        numbers |= {int(digits) for digits in re.findall(r"(?<=_)\d+(?=_)", name)}
+        for mark in getattr(test, "pytestmark", ()):
+            if mark.args[0].startswith("number"):
+                numbers |= {case[0] for case in mark.args[1]}
+    assert numbers == set(range(1, 61))
