@@ -13,7 +13,7 @@ Whoever trains on clean embeddings is ignorant of the protection. That one fails
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -101,9 +101,7 @@ def attack_gender(
             model = train_classifier(name, known_vectors, known_labels, config)
             scores = model.predict_proba(unit(vectors))[:, 1]
             value = auc(scores, labels)
-            interval = bootstrap_speakers(
-                lambda counts, scores=scores: auc(scores, labels, counts[index]), speakers, config.replicates
-            )
+            interval = bootstrap_speakers(_resampled(scores, labels, index), speakers, config.replicates)
             found.append(
                 {
                     "attacker": name,
@@ -117,6 +115,10 @@ def attack_gender(
                 }
             )
     return sorted(found, key=lambda row: -row["advantage"])
+
+
+def _resampled(scores: np.ndarray, labels: np.ndarray, index: np.ndarray) -> Callable[[np.ndarray], float]:
+    return lambda counts: auc(scores, labels, counts[index])
 
 
 def above_ceiling(row: dict, ceiling: float | None) -> bool:

@@ -15,6 +15,7 @@ mu and both floors are in privacy.json either way.
 """
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from tqdm import tqdm
@@ -65,9 +66,9 @@ def find_model(folder: Path):
     found = [kind for kind in KINDS if (folder / f"{kind}.safetensors").is_file()]
     if len(found) != 1:
         raise UsageError(f"{folder}: expected one of {', '.join(f'{kind}.safetensors' for kind in KINDS)} in it")
-    network = load_network(found[0], folder / f"{found[0]}.safetensors")
-    if not (torch.isfinite(network.radius) and network.radius > 0):  # type: ignore[operator]
-        raise UsageError(f"{folder}: its clipping radius is {float(network.radius)}: train it again")  # type: ignore[arg-type]
+    network: Any = load_network(found[0], folder / f"{found[0]}.safetensors")
+    if not (torch.isfinite(network.radius) and network.radius > 0):
+        raise UsageError(f"{folder}: its clipping radius is {float(network.radius)}: train it again")
     return found[0], network
 
 

@@ -56,11 +56,12 @@ def main(argv=None):
     }
     if voice:
         mechanism = SpeakerGaussian(voice["mu"], voice["sigma"] / voice["sigma_over_u"], 2)
-        shared["eer_simulated"] = optimal_eer(mechanism)
+        best = optimal_eer(mechanism)
+        shared["eer_simulated"] = best
         print(
             f"{args.out}: mu {voice['mu']:.4g}, floor {100 * voice['eer_floor_mu']:.1f} %; as published mu "
             f"{voice['mu_as_published']:.4g}, {100 * voice['eer_floor_as_published']:.1f} %; the best attacker, "
-            f"simulated, {100 * shared['eer_simulated']:.1f} %"
+            f"simulated, {100 * best:.1f} %"
         )
     system, name = args.system or claim.system, args.test.resolve().name
     conditions = {"oo": test} if args.baseline else {"oa": test, "aa": released}
@@ -78,8 +79,8 @@ def main(argv=None):
     genders = infer_sex(train, released_train, released, config) if args.gender else []
     if genders:
         write_metrics(args.out, "gender", system, name, shared | {"auc_ceiling": ceiling, "attackers": genders})
-    for found in genders:
-        print(f"{args.out}: sex by {found['knowledge']} {found['attacker']}, AUC {_interval(found, 'auc', 1)}")
+    for told in genders:
+        print(f"{args.out}: sex by {told['knowledge']} {told['attacker']}, AUC {_interval(told, 'auc', 1)}")
     print(f"{args.out}: EER floor: {floor_text(claim.eer_floor)}")
     if broken := refuted(attacks, claim.eer_floor, genders, ceiling):
         raise EvaluationError(

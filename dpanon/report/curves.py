@@ -58,7 +58,7 @@ def speaker_curves(rows: Sequence[Mapping]) -> str:
     """EER against sigma / U, with the floor of the true mu and that which the printed rule claims.
 
     Args:
-        rows: ``sigma_over_u`` (0: no noise), ``eer``, ``set``; and ``eer_low``, ``eer_high``, ``simulated`` where known.
+        rows: ``sigma_over_u`` (0: no noise), ``eer``, ``set``; and ``eer_low``, ``eer_high``, ``simulated`` if known.
     """
     figure = Figure(figsize=(7, 4.2), layout="constrained")
     axes = figure.add_subplot()
@@ -70,8 +70,8 @@ def speaker_curves(rows: Sequence[Mapping]) -> str:
         axes.fill_between(x, low, high, color=LINES[(i + 1) % len(LINES)], alpha=0.15)
     known = sorted({(row["sigma_over_u"], row["simulated"]) for row in rows if row.get("simulated") is not None})
     if known:
-        x, y = zip(*known, strict=True)
-        axes.plot(x, 100 * np.asarray(y), "kx", label="best attacker, simulated")
+        levels, simulated = zip(*known, strict=True)
+        axes.plot(levels, 100 * np.asarray(simulated), "kx", label="best attacker, simulated")
     grid = np.linspace(0.05, max(10.0, *(row["sigma_over_u"] for row in rows)), 200)
     axes.plot(grid, [100 * eer_gdp(2.0 / n) for n in grid], "k-", label="floor: mu = 2 U / sigma")
     axes.plot(grid, [100 * eer_gdp(1.0 / n) for n in grid], "k:", label="as published: mu = U / sigma")

@@ -144,14 +144,14 @@ def extra_tables(result: dict) -> list[str]:
                 for found in gender["attackers"]
             ]
             parts.append(markdown_table(header, lines))
-        asv = next((row["asv"][condition] for condition in ("aa", "oa") if condition in row.get("asv", {})), {})
+        asv: dict = next((row["asv"][condition] for condition in ("aa", "oa") if condition in row.get("asv", {})), {})
         if asv.get("mu") is not None:
-            header = ("set", "sigma / U", "mu", "EER floor %", "mu as published", "its floor %", "best attacker %")
+            columns = ("set", "sigma / U", "mu", "EER floor %", "mu as published", "its floor %", "best attacker %")
             values = [asv.get(key) for key in ("eer_floor_mu", "eer_floor_as_published", "eer_simulated")]
             floors = ["-" if value is None else f"{100 * value:.1f}" for value in values]
             numbers = [number(asv.get(key), ".4g") for key in ("sigma_over_u", "mu", "mu_as_published")]
             line = (str(row["set"]), numbers[0], numbers[1], floors[0], numbers[2], floors[1], floors[2])
-            parts.append(markdown_table(header, [line]))
+            parts.append(markdown_table(columns, [line]))
     return parts
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from dpanon.errors import UsageError
 from dpanon.evaluate import EvaluationError
-from dpanon.evaluate.claims import floor_text, read_claim
+from dpanon.evaluate.claims import Claim, broken_assumption, floor_text, read_claim, voice_facts
 from dpanon.evaluate.metrics import read_metrics, write_metrics
 
 
@@ -63,3 +63,12 @@ def test_metrics_are_found_again_and_nan_becomes_null(tmp_path):
     assert file.parent.name == "b" and values == {"kind": "asr", "system": "dp", "set": "test", "wer": None}
     with pytest.raises(EvaluationError, match="unknown kind"):
         write_metrics(tmp_path, "wer", "dp", "test", {})
+
+
+def test_a_broken_floor_names_the_assumption_that_it_was_given_under():
+    given = Claim("voxlet", None, None, 0.4, {}, ({"conditional_on": ["content and prosody", "the number of frames"]},))
+    assert "the floor holds given equal content and prosody" in broken_assumption(given)
+    without = Claim("dp", None, None, 0.4, {}, ({"conditional_on": ["the number of frames"]},))
+    assert "the guarantee is broken" in broken_assumption(without)
+    assert voice_facts(Claim("dp", None, None, 0.4, {}, ({"mu": 2.0, "utt": "u"},))) == {"mu": 2.0}
+    assert voice_facts(Claim("original", None, None, None, {})) == {}

@@ -7,6 +7,7 @@ import torch
 from dpanon.errors import DataDirError
 from dpanon.models.gender_autoencoder import GenderAutoencoder, GenderAutoencoderConfig
 from dpanon.models.speaker_vae import SpeakerVae, SpeakerVaeConfig
+from dpanon.train import gender
 from dpanon.train.gender import TrainGenderConfig, balanced_batches, train_gender
 from dpanon.train.loop import LoopConfig
 from dpanon.train.speaker import TrainSpeakerConfig, train_speaker
@@ -51,8 +52,6 @@ def test_a_stopped_training_goes_on_to_the_same_weights(tmp_path):
             raise Stopped
         return add(self, z, momentum)
 
-    from dpanon.train import gender
-
     add = gender._Median.add
     saving = TrainGenderConfig(LoopConfig(steps=12, warmup=2, save_minutes=0.0), 15.0, SIZES, batch=16)
     with pytest.MonkeyPatch.context() as patch:
@@ -73,6 +72,16 @@ def test_batches_hold_as_many_of_each_sex_and_all_that_are_unknown():
     everything = balanced_batches(labels, 32, 1, 0)[0]
     assert [int((labels[everything] == sex).sum()) for sex in (1, 0)] == [10, 10]
     assert not all(np.array_equal(a, b) for a, b in zip(batches, balanced_batches(labels, 8, 1, 1), strict=True))
+
+
+def test_made_embeddings_spread_in_every_direction():
+    """Of 64 vectors in 100 dimensions, whose own covariance is singular."""
+    vectors, labels = made(dim=100)
+    root = gender._covariance_root(vectors, labels)
+    drawn = (torch.randn(4000, 100, generator=torch.Generator().manual_seed(1)) @ root).numpy()
+    assert np.linalg.matrix_rank(root.numpy()) == 100
+    assert drawn[:, 0].std() < 1.5  # around the mean of a sex, not of both
+    assert drawn.std() == pytest.approx(1.0, rel=0.1)
 
 
 def test_data_that_does_not_fit_is_refused(tmp_path):
