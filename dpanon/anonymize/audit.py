@@ -65,11 +65,10 @@ def audit_system(system: Any) -> list[Finding]:
 
 
 def recordings() -> tuple[np.ndarray, np.ndarray]:
-    """A low hum with pauses, and a rising noisy tone; (L,) float32 each, of equal length."""
+    """A low hum with pauses, and two rising tones; (L,) float32 each, of equal length."""
     time = np.arange(int(SECONDS * SAMPLE_RATE)) / SAMPLE_RATE
-    rng = np.random.default_rng(5)
     hum = np.sign(np.sin(2 * np.pi * 110 * time)) * (np.sin(2 * np.pi * 1.5 * time) > -0.3)
-    tone = np.sin(2 * np.pi * (200 * time + 60 * time**2)) + 0.3 * rng.normal(size=time.size)
+    tone = np.sin(2 * np.pi * (200 * time + 60 * time**2)) + 0.3 * np.sin(2 * np.pi * 2000 * time**3)
     return (0.2 * hum).astype(np.float32), (0.3 * tone).astype(np.float32)
 
 
