@@ -1,5 +1,6 @@
 """Training and use of the recogniser of single words: without privacy, as a teacher, or as a student."""
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,7 @@ class TrainCommandsConfig:
     model: CommandsConfig = field(default_factory=CommandsConfig)
     batch: int = 32
     trained: tuple[str, ...] = ()  # beginnings of the names of the weights that are trained; empty: all
+    head: float = 0.0  # > 0: only the last layer of the start model, as ridge logistic regression of this strength
     warp: float = 0.1  # largest relative change of frequencies: other lengths of the vocal tract
     stretch: float = 0.2  # and of the tempo
     level: float = 1.0  # largest of a floor under the features, in standard deviations: other noise
@@ -61,6 +63,10 @@ class Utterances:
         x = [self._x[i] for i in indices]
         return torch.nn.utils.rnn.pad_sequence(x, batch_first=True), torch.tensor([len(item) for item in x])
 
+    def length(self, index: int) -> int:
+        """Frames of one utterance."""
+        return len(self._x[index])
+
     def take(self, indices: Sequence[int]) -> "Utterances":
         return Utterances([self.utts[i] for i in indices], [self._x[i] for i in indices])
 
@@ -87,6 +93,10 @@ def train_commands(
     label: str = "commands",
 ) -> Commands:
     """Train on labels (N,) or probabilities (N, V), from ``start`` if there is one. ``out`` holds the checkpoint."""
+    if config.head > 0:
+        if start is None:
+            raise ConfigError("head: the rest of the network has to come from a start model")
+        return train_head(start, utterances, targets, config.head)
     torch.manual_seed(config.loop.seed)
     model = Commands(num_words, start.config if start is not None else config.model)
     if start is not None:
@@ -105,6 +115,36 @@ def train_commands(
 
     train(out, config.loop, {"model": model, "optimizer": optimizer}, [optimizer], batches, step, label)
     (out / CHECKPOINT).unlink()  # the caller keeps the model; this also holds the optimizer
+    return model.eval()
+
+
+def train_head(start: Commands, utterances: Utterances, targets: Tensor, strength: float) -> Commands:
+    """``start`` with another last layer: the maximum of likelihood and ``-strength / 2 |W|^2``, by L-BFGS.
+
+    Embeddings are computed once, without augmentation, so this takes a pass over the data: what many teachers with
+    few utterances each can afford. Words that a teacher has not heard get little probability, as they should.
+    """
+    order = sorted(range(len(utterances)), key=utterances.length)
+    with torch.no_grad():
+        found = [start.embed(*utterances.batch(order[i : i + BLOCK])) for i in range(0, len(order), BLOCK)]
+    x, y = torch.cat(found).double(), targets[order]
+    y = y if y.dim() == 1 else y.double()
+    weight = torch.zeros(start.out.weight.shape, dtype=torch.float64, requires_grad=True)
+    bias = torch.zeros(start.out.bias.shape, dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.LBFGS([weight, bias], max_iter=100, line_search_fn="strong_wolfe")
+
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        log_p = (x @ weight.T + bias).log_softmax(-1)
+        loss = cross_entropy(log_p, y) + strength / 2 / len(x) * (weight.square().sum() + bias.square().sum())
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)  # type: ignore[no-untyped-call]
+    model = copy.deepcopy(start)
+    with torch.no_grad():
+        model.out.weight.copy_(weight)
+        model.out.bias.copy_(bias)
     return model.eval()
 
 
