@@ -82,7 +82,7 @@ def train_dpsgd(
     torch.manual_seed(0)  # initial weights: public
     model = Commands(num_words, start.config if start else config.model, package.layers.DPLSTM)
     if start is not None:
-        model.load_state_dict(start.state_dict())
+        copy_weights(start, model)
     learned = choose_weights(model, config.trained)
     wrapped = package.GradSampleModule(model, batch_first=True, loss_reduction="sum")
     optimizer = torch.optim.SGD(learned, lr=config.lr, momentum=config.momentum)
@@ -103,7 +103,7 @@ def train_dpsgd(
         optimizer.step()
     run.check_batch_sizes(sizes, num)
     plain = Commands(num_words, model.config)
-    plain.load_state_dict(model.state_dict())
+    copy_weights(model, plain)
     figures = {"noise_multiplier": multiplier, "rate": rate, "steps": float(config.steps)}
     return plain.eval(), run.guarantee(noise.sampler), figures
 
@@ -126,6 +126,14 @@ def clipped_sum(parameters: list[nn.Parameter], bound: float) -> np.ndarray:
     rows = torch.where(rows.isfinite().all(1, keepdim=True), rows, torch.zeros(()).double())
     norms = rows.norm(dim=1, keepdim=True).clamp_min(1e-12)
     return (rows * (bound * (1 - 2.0**-40) / norms).clamp(max=1.0)).sum(0).numpy()
+
+
+@torch.no_grad()
+def copy_weights(source: nn.Module, target: nn.Module) -> None:
+    """By the names of the parameters, which DPLSTM shares with ``nn.LSTM``; its state_dict holds others besides."""
+    weights = dict(source.named_parameters())
+    for name, parameter in target.named_parameters():
+        parameter.copy_(weights[name])
 
 
 def _assign(parameters: list[nn.Parameter], flat: np.ndarray) -> None:

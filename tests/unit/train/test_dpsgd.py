@@ -1,4 +1,4 @@
-"""DP-SGD: coins for batches, clipping by unit, the noise of the accountant; the same network with and without Opacus."""
+"""DP-SGD: coins for batches, clipping by unit, noise of the accountant; the same network with and without Opacus."""
 
 import numpy as np
 import pytest
@@ -85,7 +85,7 @@ def test_opacus_layers_compute_the_same_network():
     torch.manual_seed(0)
     plain = Commands(3, SMALL)
     private = Commands(3, SMALL, layers.DPLSTM)
-    private.load_state_dict(plain.state_dict())
+    dpsgd.copy_weights(plain, private)
     x, lengths = utterances().batch(range(6))
     torch.testing.assert_close(plain(x, lengths), private(x, lengths), rtol=1e-4, atol=1e-5)
 
