@@ -36,6 +36,9 @@ for name in $systems; do
     *) _misuse "--systems takes some of gnmax, confident, gaussian, laplace, psn and psn-published, not '$name'" ;;
   esac
 done
+if [ "$unit" != utterance ] && [ "$dpsgd" = true ]; then
+  _misuse "--unit $unit: DP-SGD here protects an utterance; add --dpsgd false"
+fi
 most=${teachers%% *} # everybody's
 declare -A folder    # system -> its teachers
 declare -A method
