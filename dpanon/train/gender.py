@@ -5,13 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from sklearn.covariance import ledoit_wolf
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cosine_similarity
 
 from dpanon.errors import DataDirError
 from dpanon.models.gender_autoencoder import Discriminator, GenderAutoencoder, GenderAutoencoderConfig
 from dpanon.train.loop import LoopConfig, save_atomically, train, update
+from dpanon.train.spread import covariance_root
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ class TrainGenderConfig:
     batch: int = 128
     adversary: float = 1.0  # weight of the loss that fools the discriminator; 1 in the paper
     discriminator_steps: int = 1  # for one of the auto-encoder
+    copies: int = 1  # of each latent, every one with noise of its own, that the adversary sees at once
     spread: float = 0.0  # of made embeddings around a true one, in deviations of their sex; 0: true ones only
 
     def __post_init__(self):
@@ -34,7 +35,7 @@ class TrainGenderConfig:
             raise ValueError(f"epsilon must be > 0, got {self.epsilon}; inf trains without noise")
         if not self.spread >= 0:
             raise ValueError(f"spread must be >= 0, got {self.spread}")
-        if self.batch < 2 or self.discriminator_steps < 1 or not self.adversary >= 0:
+        if self.batch < 2 or min(self.discriminator_steps, self.copies) < 1 or not self.adversary >= 0:
             raise ValueError("batch must be at least 2, discriminator_steps at least 1, adversary >= 0")
 
 
@@ -52,29 +53,37 @@ def train_gender(config: TrainGenderConfig, vectors: np.ndarray, labels: np.ndar
     opponent = torch.optim.Adam(adversary.parameters(), lr=config.loop.lr)
     inputs, targets = torch.from_numpy(vectors), torch.from_numpy(labels)
     median = _Median()
-    root = _covariance_root(vectors, labels) if config.spread else None
+    root = covariance_root(vectors, labels) if config.spread else None
 
-    def noised(x: Tensor) -> Tensor:
+    def encoded(x: Tensor) -> Tensor:
         z = model.encode(x)
         median.add(z)
+        return z
+
+    def noised(z: Tensor) -> Tensor:
         return _noised(z, config.epsilon, median.value)
+
+    def told_apart(z: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """The adversary's logits of noised copies, and the labels that belong to them."""
+        return adversary(noised(z.repeat(config.copies, 1))), y.repeat(config.copies)
 
     def step(index: int, batch: np.ndarray, rng: np.random.Generator) -> dict[str, float]:
         x, y = inputs[batch], targets[batch]
         if root is not None:
             x = x + config.spread * torch.randn_like(x) @ root
         known = ~torch.isnan(y)
-        z = noised(x)
-        rec = (1.0 - cosine_similarity(x, model.decode(z))).mean()
-        fooled = _mean_error(adversary(z[known]), 1.0 - y[known])
+        z = encoded(x)
+        rec = (1.0 - cosine_similarity(x, model.decode(noised(z)))).mean()
+        logits, true = told_apart(z[known], y[known])
+        fooled = _mean_error(logits, 1.0 - true)
         update(rec + config.adversary * fooled, model, optimizer, config.loop.clip)
+        with torch.no_grad():
+            z = encoded(x)[known]
         for _ in range(config.discriminator_steps):
-            with torch.no_grad():
-                z = noised(x)
-            logits = adversary(z[known])
-            told = _mean_error(logits, y[known])
+            logits, true = told_apart(z, y[known])
+            told = _mean_error(logits, true)
             update(told, adversary, opponent, config.loop.clip)
-        right = ((logits > 0) == (y[known] > 0.5)).float().sum() / max(1, len(logits))
+        right = ((logits > 0) == (true > 0.5)).float().sum() / max(1, len(logits))
         return {"reconstruction": rec.item(), "discriminator": told.item(), "accuracy": right.item()}
 
     figures = train(
@@ -131,17 +140,6 @@ class _Median:
 
     def load_state_dict(self, state: dict[str, float]) -> None:
         self.value = state["value"]
-
-
-def _covariance_root(vectors: np.ndarray, labels: np.ndarray) -> Tensor:
-    """(D, D), the root of the covariance of embeddings around the mean of their sex, shrunk as few speakers need it.
-
-    A few hundred speakers span a part of the space; what is drawn with this covariance lies in all of it, so that the
-    auto-encoder learns to keep voices that it never heard.
-    """
-    groups = [labels == 1, labels == 0, np.isnan(labels)]
-    centred = np.concatenate([vectors[rows] - vectors[rows].mean(0) for rows in groups if rows.any()])
-    return torch.from_numpy(np.linalg.cholesky(ledoit_wolf(centred)[0]).T.astype(np.float32))
 
 
 def _mean_error(logits: Tensor, y: Tensor) -> Tensor:

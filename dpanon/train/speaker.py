@@ -10,6 +10,7 @@ from dpanon.errors import DataDirError
 from dpanon.models.gender_autoencoder import rms
 from dpanon.models.speaker_vae import SpeakerVae, SpeakerVaeConfig
 from dpanon.train.loop import LoopConfig, save_atomically, train, update
+from dpanon.train.spread import covariance_root
 
 
 @dataclass(frozen=True)
@@ -20,15 +21,15 @@ class TrainSpeakerConfig:
     model: SpeakerVaeConfig = field(default_factory=SpeakerVaeConfig)
     batch: int = 256
     kl: float = 1.0  # weight of the KL divergence against the squared error of entries of unit root mean square
-    jitter: float = (
+    spread: float = (
         0.0  # deviation of noise on the entries of a training embedding: few speakers are soon learnt by heart
     )
     radius_quantile: float = 0.5  # of the L2 norms of public latents: U. Larger ones are clipped to it
     clamp_quantile: float = 0.99  # of the absolute entries of public latents: c
 
     def __post_init__(self):
-        if self.batch < 1 or not self.kl >= 0 or not self.jitter >= 0:
-            raise ValueError("batch must be at least 1, kl and jitter >= 0")
+        if self.batch < 1 or not self.kl >= 0 or not self.spread >= 0:
+            raise ValueError("batch must be at least 1, kl and spread >= 0")
         if not (0 < self.radius_quantile <= 1 and 0 < self.clamp_quantile <= 1):
             raise ValueError("quantiles are within (0, 1]")
 
@@ -43,6 +44,7 @@ def train_speaker(config: TrainSpeakerConfig, vectors: np.ndarray, out: Path) ->
     inputs = torch.from_numpy(vectors)
     inputs = inputs / rms(inputs)
     batch = min(config.batch, len(inputs))
+    root = covariance_root(inputs.numpy(), np.full(len(inputs), np.nan)) if config.spread else None
 
     def batches(epoch: int) -> list[np.ndarray]:
         order = np.random.default_rng((config.loop.seed, epoch, 2)).permutation(len(inputs))
@@ -50,7 +52,10 @@ def train_speaker(config: TrainSpeakerConfig, vectors: np.ndarray, out: Path) ->
 
     def step(index: int, rows: np.ndarray, rng: np.random.Generator) -> dict[str, float]:
         x = inputs[rows]
-        mean, log_variance = model.posterior(x + config.jitter * torch.randn_like(x))
+        if root is not None:
+            x = x + config.spread * torch.randn_like(x) @ root
+            x = x / rms(x)
+        mean, log_variance = model.posterior(x)
         z = mean + (0.5 * log_variance).exp() * torch.randn_like(mean)
         decoded = model.decode_raw(z)
         error = (decoded - x).square().sum(-1).mean()

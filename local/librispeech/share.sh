@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Speakers of one part and of a test part -> <data>/{train,attack,test}, nobody in two of them, utterances cut into pieces
+# Speakers of one part and of a test part -> <data>/{train,attack,test}, nobody in two of them
 #
-# For attacks on embeddings: one set trains models, one attackers, one is attacked. <test-data> joins the last.
+# For attacks on embeddings: one set trains models, one attackers, one is attacked. <test-data> joins the last, whose
+# utterances are cut into pieces: a speaker of one long utterance then has some to enrol with and some to be tried.
 #
 # Usage: local/librispeech/share.sh [options] <data-dir> <test-data-dir> <data>
 
@@ -9,7 +10,7 @@ set -euo pipefail
 
 shares="train=2 attack=1 test=1" # of the speakers of <data-dir>
 seconds=3.5                      # of a piece
-most=4                           # pieces of an utterance
+most=4                           # pieces of an utterance of <data-dir>; of <test-data-dir> the first one
 . utils/parse_options.sh
 . utils/stamps.sh
 
@@ -27,7 +28,7 @@ fi
 # shellcheck disable=SC2086  # shares is a list
 utils/share_speakers.py "$source" "$data/whole" $shares
 for set in train attack; do
-  utils/cut_data.py --seconds "$seconds" --most "$most" "$data/whole_$set" "$data/$set"
+  utils/combine_data.py "$data/$set" "$data/whole_$set"
 done
 utils/cut_data.py --seconds "$seconds" --most "$most" "$data/whole_test" "$data/pieces_test"
 utils/cut_data.py --seconds "$seconds" --most 1 "$test" "$data/pieces_other" # it has many utterances of a speaker

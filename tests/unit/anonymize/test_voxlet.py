@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from dpanon.anonymize import pretrained
 from dpanon.anonymize.embeddings import Protector, both_rules, speaker_mechanism
 from dpanon.anonymize.pipeline import System
 from dpanon.anonymize.statement import details, set_statement, utterance_row
@@ -169,3 +170,19 @@ def test_a_protector_checks_before_it_draws():
     assert Watch.drawn == 0
     assert np.linalg.norm(protector.protect(good, Watch(1, "u", "release")).vector) == pytest.approx(1.0, abs=1e-6)
     assert Watch.drawn == 1
+
+
+def test_a_trained_voice_is_put_together_from_its_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(pretrained, "load_extractor", lambda name: FakeExtractor())
+    pretrained.save_network(vae(), tmp_path / "speaker.safetensors", {})
+    pool = TargetPool([LOW, HIGH])
+    voice = pretrained._voice(tmp_path, pool, None, 1.0, "as-published")
+    assert voice.mechanism.mu == 2.0 and voice.mechanism.radius == 2.0
+    assert float(voice.protector.network.clamp) == 3.0
+    with pytest.raises(UsageError, match="no such weights"):
+        pretrained._voice(tmp_path / "none", pool, None, 1.0, None)
+    for wrong in ({"mu": 1.0}, {"noise_level": 1.0}, {"sigma_rule": "corrected"}):
+        with pytest.raises(UsageError, match="of the system voxlet, not of plain"):
+            pretrained.load_system("plain", **wrong)
+    with pytest.raises(UsageError, match="together, or neither"):
+        pretrained.load_system("voxlet", epsilon_bn=10.0, mu=1.0)

@@ -16,19 +16,19 @@ from dpanon.evaluate import EvaluationError
 from dpanon.report.collect import collect as results
 from dpanon.report.tables import results_markdown
 
-FAST = ["--set", "replicates=50", "--set", "gender.replicates=20", "--set", "gender.epochs=5", "--set", "num_enrol=2"]
+FAST = ["--set", "replicates=50", "--set", "gender.replicates=20", "--set", "gender.epochs=40", "--set", "num_enrol=2"]
 
 
 def make(folder, name, prefix, noise, claim=None):
-    """12 speakers of 5 embeddings; the sex is on the first axis, the person on the others."""
+    """40 speakers of 4 embeddings; the sex is on the first axis, the person on the others."""
     rng = np.random.default_rng(4 + len(prefix))
-    utts = {f"{prefix}{i:02d}-{k}": f"{prefix}{i:02d}" for i in range(12) for k in range(5)}
+    utts = {f"{prefix}{i:02d}-{k}": f"{prefix}{i:02d}" for i in range(40) for k in range(4)}
     sexes = {spk: "fm"[int(spk[-2:]) % 2] for spk in set(utts.values())}
     data = write_data_dir(folder / f"labels_{name}", {"utt2spk": utts, "spk2gender": sexes}, audio=False)
-    voices = {spk: rng.normal(size=16) for spk in sorted(sexes)}
+    voices = {spk: rng.normal(size=8) for spk in sorted(sexes)}
     rows = []
     for utt in data.utts:
-        vector = voices[utts[utt]] + noise * rng.normal(size=16)
+        vector = voices[utts[utt]] + noise * rng.normal(size=8)
         vector[0] = (3.0 if sexes[utts[utt]] == "f" else -3.0) + noise * rng.normal()
         rows.append(vector)
 
@@ -46,7 +46,8 @@ def test_a_clean_set_has_both_figures_and_no_claim(tmp_path, capsys):
     train, test = make(tmp_path, "train", "a", 0.1), make(tmp_path, "test", "bb", 0.1)
     main([*FAST, "--baseline", "true", train, train, test, test, str(tmp_path / "exp" / "original")])
     out = capsys.readouterr().out
-    assert "oo, EER 0.0" in out and "AUC 1.000" in out and "no privacy claim" in out
+    assert "oo, EER 0.0" in out and "no privacy claim" in out
+    assert "AUC 0.9" in out or "AUC 1.0" in out
     found = results(tmp_path / "exp")["original"]["rows"][0]
     assert found["asv"]["oo"]["eer"] == 0.0
     assert {row["knowledge"] for row in found["gender"]["attackers"]} == {"ignorant", "informed"}
@@ -58,14 +59,14 @@ def test_what_is_beyond_the_promise_fails(tmp_path, capsys):
     claim = {"eer_floor": 0.3, "auc_ceiling": 0.7, "epsilon_utterance": 1.0, "epsilon_frame": None}
     train, released = make(tmp_path, "train", "a", 0.1), make(tmp_path, "train_r", "a", 0.1, claim)
     test, shown = make(tmp_path, "test", "bb", 0.1), make(tmp_path, "test_r", "bb", 0.1, claim)
-    with pytest.raises(EvaluationError, match=r"EER of 0.0 %, the floor is 30.0 %.*AUC of 1.000, the ceiling is 0.700"):
+    with pytest.raises(EvaluationError, match=r"EER of 0.0 %, the floor is 30.0 %.*AUC of .*, the ceiling is 0.700"):
         main([*FAST, train, released, test, shown, str(tmp_path / "exp")])
     assert (tmp_path / "exp" / "metrics.json").is_file()  # what was measured is kept
 
 
 def test_a_speaker_who_trains_an_attacker_is_not_attacked(tmp_path):
     train = make(tmp_path, "train", "a", 0.1)
-    with pytest.raises(EvaluationError, match="12 speakers are in"):
+    with pytest.raises(EvaluationError, match="40 speakers are in"):
         main([*FAST, "--baseline", "true", train, train, train, train, str(tmp_path / "exp")])
 
 
@@ -101,7 +102,7 @@ def test_curves_of_the_sex_hold_every_system(tmp_path, capsys):
         main([*FAST, *options, train, released, test, shown, str(tmp_path / "exp" / epsilon)])
     rows, _ = collect(tmp_path / "exp")
     assert sorted(row["epsilon_release"] for row in rows) == [35.0, math.inf]
-    assert all(row["auc"]["informed"] == pytest.approx(1.0) and row["eer"] == 0.0 for row in rows)
+    assert all(row["auc"]["informed"] > 0.95 and row["eer"] == 0.0 for row in rows)
     plot([str(tmp_path / "exp"), str(tmp_path / "results")])
     text = (tmp_path / "results" / "gender.svg").read_text()
     plot([str(tmp_path / "exp"), str(tmp_path / "results")])

@@ -11,9 +11,9 @@ from dpanon.errors import DataDirError, UsageError
 
 
 def test_pieces_are_the_utterance(folder):
-    samples = np.random.default_rng(1).normal(0, 0.1, 20_001)
+    samples = np.random.default_rng(1).normal(0, 0.1, 17_001)
     write_wav(folder / "long.wav", samples)
-    tables = {"wav.scp": folder / "long.wav", "utt2spk": "f1", "utt2num_samples": 20_001}
+    tables = {"wav.scp": folder / "long.wav", "utt2spk": "f1", "utt2num_samples": 17_001}
     data = write_data_dir(
         folder / "one", {name: {"f1-0": value} for name, value in tables.items()} | {"spk2gender": {"f1": "f"}}
     )

@@ -11,6 +11,7 @@ from dpanon.train import gender
 from dpanon.train.gender import TrainGenderConfig, balanced_batches, train_gender
 from dpanon.train.loop import LoopConfig
 from dpanon.train.speaker import TrainSpeakerConfig, train_speaker
+from dpanon.train.spread import covariance_root
 
 SIZES = GenderAutoencoderConfig(dim=12, latent=6)
 
@@ -77,7 +78,7 @@ def test_batches_hold_as_many_of_each_sex_and_all_that_are_unknown():
 def test_made_embeddings_spread_in_every_direction():
     """Of 64 vectors in 100 dimensions, whose own covariance is singular."""
     vectors, labels = made(dim=100)
-    root = gender._covariance_root(vectors, labels)
+    root = covariance_root(vectors, labels)
     drawn = (torch.randn(4000, 100, generator=torch.Generator().manual_seed(1)) @ root).numpy()
     assert np.linalg.matrix_rank(root.numpy()) == 100
     assert drawn[:, 0].std() < 1.5  # around the mean of a sex, not of both
