@@ -172,7 +172,10 @@ def reuse(release: Release, x: np.ndarray, false_alarm: float = 1e-9) -> list[Fi
             torch.manual_seed(0)
         return release(x)
 
-    ways = {"seeding": (seeded(0), seeded(1)), "a copy": (copy.deepcopy(release)(x), release(x))}
+    ways: dict[str, tuple[np.ndarray, np.ndarray]] = {
+        "seeding": (seeded(0), seeded(1)),
+        "a copy": (copy.deepcopy(release)(x), release(x)),
+    }
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(lambda _: release(x), range(2))
     ways["two threads"] = (first, second)
@@ -181,8 +184,8 @@ def reuse(release: Release, x: np.ndarray, false_alarm: float = 1e-9) -> list[Fi
         reader, writer = os.pipe()
         if (child := os.fork()) == 0:  # no return from here, whatever happens
             try:
-                with os.fdopen(writer, "wb") as stream:
-                    stream.write(pickle.dumps(release(x)))
+                with os.fdopen(writer, "wb") as sink:
+                    sink.write(pickle.dumps(release(x)))
             finally:
                 os._exit(0)
         os.close(writer)
