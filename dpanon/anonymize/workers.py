@@ -116,9 +116,11 @@ def load(options: Options) -> Any:
     from dpanon.anonymize.pretrained import load_system
 
     models = Path(options.models) if options.models else None
-    voice_model = Path(options.voice_model) if options.voice_model else None
-    voice = (options.mu, options.noise_level, options.sigma_rule, voice_model)
-    system = load_system(options.system, options.epsilon_bn, options.epsilon_f0, models, *voice)
+    voice: dict[str, Any] = {}
+    if options.system == "voxlet":
+        voice = {name: getattr(options, name) for name in ("mu", "noise_level", "sigma_rule")}
+        voice["voice_model"] = Path(options.voice_model) if options.voice_model else None
+    system = load_system(options.system, options.epsilon_bn, options.epsilon_f0, models, **voice)
     system.f0_method = options.f0_method
     return system
 
