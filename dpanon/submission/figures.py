@@ -122,7 +122,8 @@ def rank_text(figures: Figures, now: float | None = None) -> str:
     rows = []
     for _, item in figures.tests:
         found = figures.eers(item, "aa")
-        for gender in [name for name in ("f", "m", "mixed") if name in found] or [item.gender]:
+        genders: list[str] = [name for name in ("f", "m", "mixed") if name in found]
+        for gender in genders or [item.gender]:
             rows.append((item.corpus, item.split, gender, "anon", "anon", _number(found.get(gender), 3)))
     parts += [_table(ASV_HEADER, rows)]
     return "\n".join(parts) + "\n"
