@@ -86,6 +86,18 @@ def test_help_and_list_need_nothing_installed(recipe, tmp_path):
 
 
 @each_recipe
+def test_it_can_be_called_from_anywhere(recipe, tmp_path):
+    """By a path relative to where the caller is, as README.md does."""
+    for start in (ROOT, ROOT / "egs", ROOT / "tests"):
+        name = os.path.relpath(ROOT / recipe / "run.sh", start)
+        for option in (("--help",), ("--list", "true")):
+            command = [name if "/" in name else f"./{name}", *option]
+            ended = subprocess.run(command, cwd=start, capture_output=True, text=True, timeout=60)
+            assert ended.returncode == 0, ended.stderr
+            assert not ended.stderr and len(ended.stdout.splitlines()) >= 8
+
+
+@each_recipe
 def test_misuse_stops_before_any_stage(recipe):
     for arguments in (("--stge", "3"), ("--list", "yes"), ("--stage",), ("--stage", "5", "--stop-stage", "4"), ("3",)):
         stopped = run(ROOT / recipe, *arguments)

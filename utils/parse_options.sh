@@ -10,6 +10,7 @@
 # arguments; `--` ends them. Exit 2 for misuse.
 
 _script=${BASH_SOURCE[1]:-$0}
+[ -r "$_script" ] || _script=${_script##*/} # it went to its own folder, and its name was relative to another one
 # shellcheck disable=SC2034  # read by stages.sh
 _given=("$@")
 
