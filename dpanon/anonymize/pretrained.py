@@ -4,7 +4,7 @@
     pretrained/synth_<name>.safetensors  synthesizer; an extractor without one goes with that of the next larger epsilon
     pretrained/f0_<name>.safetensors     pitch auto-encoder        name: eps100, eps10, eps1 (of one utterance)
     pretrained/targets.safetensors       pseudo-speakers
-    pretrained/speaker.safetensors       auto-encoder of x-vectors (system voxlet)
+    speaker.safetensors                  auto-encoder of x-vectors (system voxlet); not shipped, --voice-model
 
 The file's metadata holds the configuration; numbers are float16 on disk and float32 in use.
 """
@@ -142,6 +142,11 @@ def load_system(
 def _voice(
     models: Path, pool: TargetPool, mu: float | None, noise_level: float | None, rule: str | None
 ) -> ReleasedVoice:
+    if not (models / "speaker.safetensors").is_file():
+        raise UsageError(
+            f"{models}/speaker.safetensors: no such weights; train them with steps/train_speaker.sh (stages 0 to 2 of "
+            "egs/commonvoice/voxlet) and give --voice-model"
+        )
     network = _load("speaker", "", models)
     mechanism = speaker_mechanism(mu, noise_level, rule, float(network.radius), network.config.latent)
     return ReleasedVoice(load_extractor("campplus"), Protector(network, mechanism, network.config.dim), pool)

@@ -3,7 +3,7 @@
     dpanon anonymize interview.mp3 out.wav           # out.wav, out.privacy.json, out.privacy.jsonl
     dpanon anonymize recordings/ out/                # out/wav/a-1f2e3d4c.wav, ..., out.names.tsv for you alone
     dpanon anonymize data/test data/test_anon        # a data directory: same utterances, tables and trials
-    dpanon anonymize --system voxlet --noise-level 1 recordings/ out/
+    dpanon anonymize --system voxlet --noise-level 1 --voice-model exp/speaker recordings/ out/
     dpanon anonymize --ledger budget.jsonl --cap-epsilon 200000 recordings/ out/
 
 The audio written is PCM16, 16 kHz, one channel, with nothing but samples in it. A recording that cannot be anonymized
@@ -75,7 +75,7 @@ def parse_args(argv: list[str]):
     parser.add_argument("--mu", type=epsilon, help="voxlet: of the voice of an utterance")
     parser.add_argument("--noise-level", type=epsilon, metavar="N", help="voxlet: 1 / mu by the rule for sigma")
     parser.add_argument("--sigma-rule", choices=RULES, help="voxlet: sigma = 2 U / mu (corrected, default), or U / mu")
-    parser.add_argument("--voice-model", type=Path, metavar="DIR", help="voxlet: of steps/train_speaker.sh")
+    parser.add_argument("--voice-model", type=Path, metavar="DIR", help="voxlet: made by steps/train_speaker.sh")
     parser.add_argument("--target", default="random", help="voice: random (for each utterance, the default) or its id")
     parser.add_argument("--jobs", type=positive, default=1, help="processes; each holds one recording (default 1)")
     parser.add_argument("--f0-method", choices=METHODS, default="swift", help="yaapt is the paper's, and slow")
@@ -139,7 +139,9 @@ def check_voxlet_options(args) -> None:
     """UsageError for what cannot be meant."""
     if args.system != "voxlet":
         if (args.mu, args.noise_level, args.sigma_rule, args.voice_model) != (None,) * 4:
-            raise UsageError(f"--mu, --noise-level, --sigma-rule and --voice-model are of the system voxlet, not of {args.system}")
+            raise UsageError(
+                f"--mu, --noise-level, --sigma-rule and --voice-model are of the system voxlet, not of {args.system}"
+            )
         return
     if (args.mu is None) == (args.noise_level is None):
         raise UsageError("the system voxlet takes --mu or --noise-level (1 / mu), one of them")

@@ -16,6 +16,8 @@ from dpanon.data.embeddings import read_set, sexes
 from dpanon.models.gender_autoencoder import GenderAutoencoder
 from dpanon.train.gender import TrainGenderConfig, train_gender
 
+NAN = float("nan")  # of a training that was complete before: the network is the same, its figures were said then
+
 
 def main(argv: list[str] | None = None) -> None:
     parser = ArgumentParser(description=__doc__)
@@ -37,7 +39,7 @@ def main(argv: list[str] | None = None) -> None:
     (args.out / "figures.json").write_text(json.dumps(figures, indent=1) + "\n")
     print(
         f"{args.out}: {config.loop.steps} steps on {len(labels)} embeddings, 1 - cosine "
-        f"{figures['reconstruction']:.3f}, adversary right in {100 * figures['accuracy']:.0f} %, "
+        f"{figures.get('reconstruction', NAN):.3f}, adversary right in {100 * figures.get('accuracy', NAN):.0f} %, "
         f"radius {figures['radius']:.3g}"
     )
 
