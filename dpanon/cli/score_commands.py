@@ -56,10 +56,11 @@ def main(argv: list[str] | None = None) -> None:
         heard = Utterances.read(data, ensemble.models[0].config.bands)
         wrong = ensemble.recognise(heard).argmax(-1) != labels_of(data, data.utts, ensemble.words)
         errors, between = int(wrong.sum()), clopper_pearson(int(wrong.sum()), len(data))
-        values = {"error": errors / len(data), "error_low": between.low, "error_high": between.high}
+        share = errors / len(data)
+        values: dict[str, object] = {"error": share, "error_low": between.low, "error_high": between.high}
         values |= {"num": len(data), "num_speakers": len(data.speakers), "claim": claim}
         write_metrics(args.out / path.name, "commands", args.system, path.name, values)
-        print(f"{args.system}: {path.name}: {100 * values['error']:.1f} % of {len(data)} words wrong")
+        print(f"{args.system}: {path.name}: {100 * share:.1f} % of {len(data)} words wrong")
 
 
 if __name__ == "__main__":

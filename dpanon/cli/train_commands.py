@@ -46,9 +46,9 @@ def main(argv: list[str] | None = None) -> None:
             args.out, config, Utterances.read(data, bands), labels_of(data, data.utts, words), len(words), start
         )
         if args.unlabelled:
-            known, public = Utterances.read(data, bands), Utterances.read(DataDir.read(args.unlabelled), bands)
+            known, unheard = Utterances.read(data, bands), Utterances.read(DataDir.read(args.unlabelled), bands)
             for _ in range(ROUNDS):
-                model = adapt(args.out, config, known, labels_of(data, data.utts, words), public, model)
+                model = adapt(args.out, config, known, labels_of(data, data.utts, words), unheard, model)
         save_commands(model, words, args.out / "model.pt")
         print(f"{args.out}: trained on the clear text of {len(data)} utterances: no privacy claim")
         return

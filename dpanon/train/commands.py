@@ -140,7 +140,7 @@ def train_head(start: Commands, utterances: Utterances, targets: Tensor, strengt
         loss.backward()
         return loss
 
-    optimizer.step(closure)  # type: ignore[no-untyped-call]
+    optimizer.step(closure)
     model = copy.deepcopy(start)
     with torch.no_grad():
         model.out.weight.copy_(weight)

@@ -185,8 +185,8 @@ def count_queries(folder: Path, system: str, guarantee: Guarantee, delta: float,
     account = Account("utterance")
     rows = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     try:
-        for row in rows:
-            account.add(Guarantee.from_dict(json.loads(row)["guarantee"]))
+        for line in rows:
+            account.add(Guarantee.from_dict(json.loads(line)["guarantee"]))
     except (KeyError, TypeError, ValueError) as error:
         raise PrivacyError(f"{file}: line is not a counted query ({error}): nothing is asked without it") from error
     account.add(guarantee)
