@@ -23,9 +23,7 @@ SEXES = {"female": "f", "female_feminine": "f", "male": "m", "male_masculine": "
 
 def prepare(corpus: Path, language: str, part: str, per_speaker: int) -> dict[str, dict[str, object]]:
     if not (corpus / language / f"{part}.tsv").is_file():
-        raise DataDirError(
-            f"{corpus / language / part}.tsv: no such file; unpack the language first"
-        )
+        raise DataDirError(f"{corpus / language / part}.tsv: no such file; unpack the language first")
     logging.getLogger().setLevel(logging.ERROR)
     os.environ.setdefault("TQDM_DISABLE", "1")
     from lhotse.recipes import prepare_commonvoice
