@@ -106,7 +106,9 @@ def test_the_same_set_apart_from_noise_and_nobody_is_counted_twice(source, tmp_p
     assert not (tmp_path / "killed.partial").exists()
     accounts = read(budget)
     assert not accounts.reserved and len(accounts.utterances) == NUM
-    assert sum(account.releases for account in accounts.utterances.values()) == NUM + between[0]
+    counted = [account.releases for account in accounts.utterances.values()]
+    assert min(counted) == 1, "nobody too little"
+    assert sum(counted) <= NUM + between[0], "nobody too much, but for those drawn again"
 
 
 def test_with_noise_that_repeats_the_same_bytes(source, tmp_path):
