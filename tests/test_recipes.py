@@ -158,7 +158,7 @@ def configurations():
         "queries": QueriesConfig,
         "speaker": TrainSpeakerConfig,
         "synth": TrainSynthConfig,
-        **dict.fromkeys(("nodp", "start", "student", "teacher"), TrainCommandsConfig),
+        **dict.fromkeys(("nodp", "public", "start", "student", "teacher"), TrainCommandsConfig),
     }
 
 
