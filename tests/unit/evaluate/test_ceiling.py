@@ -22,7 +22,7 @@ def test_bits_of_text_fall_with_errors_and_never_below_zero():
 
 
 def test_the_channel_carries_what_the_tables_say():
-    """dp_reference 2.6: 15.4 bits per second at epsilon 1 and 100 frames, 0.18 bit of pitch."""
+    """15.4 bits per second at epsilon 1 and 100 frames, 0.18 bit of pitch."""
     row = {"num_frames": 1000, "epsilon_bn": 1.0, "epsilon_f0": 1.0}
     assert channel_bits([row]) == pytest.approx(10 * 15.37 + 0.178, abs=0.1)
     assert channel_bits([row, row]) == pytest.approx(2 * channel_bits([row]))

@@ -22,7 +22,7 @@ from dpanon.privacy import (
 
 
 def test_gaussian_pitch_needs_a_thirteenth_of_the_laplace_noise():
-    """dp_reference 2.5: deviations 2121 and 163.6 at 1,500 frames and epsilon 1 (delta 1e-6)."""
+    """Deviations 2121 and 163.6 at 1,500 frames and epsilon 1 (delta 1e-6)."""
     mu = accounting.gdp_mu(1.0, 1e-6)
     assert PitchBox(1.0, 1).scale(1500) * math.sqrt(2) == pytest.approx(2121, abs=1)
     assert PitchGaussian(mu, 1).sigma(1500) == pytest.approx(163.6, abs=0.2)

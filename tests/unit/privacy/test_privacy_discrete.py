@@ -194,7 +194,7 @@ def test_segments_add_up_and_the_alphabet_makes_the_sum_smaller():
     one = TokenResponse(4.0, 256).release(np.zeros(25, dtype=int)).guarantee
     whole = one.to_unit("utterance")
     assert one.unit == "segment" and whole.epsilon() == 100.0
-    assert whole.epsilon(1e-6) == pytest.approx(59.65, abs=0.05)  # dp_reference 2.5: 59.7
+    assert whole.epsilon(1e-6) == pytest.approx(59.65, abs=0.05)
     assert whole.n_releases == 1
     assert one.eer_floor() == pytest.approx(0.5 * (1 - 0.17633 * (1 - math.exp(-4))), abs=1e-4)
     again = type(whole).from_json(whole.to_json())
