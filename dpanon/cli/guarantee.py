@@ -4,6 +4,9 @@
     dpanon guarantee --mechanism f0 --epsilon 10 --frames 1000     # pitch of an utterance
     dpanon guarantee --mechanism dp --epsilon 10 --epsilon-f0 10   # both, as the system dp releases them
     dpanon guarantee --mechanism speaker --mu 1                    # Gaussian speaker latent
+    dpanon guarantee --mechanism f0-contour --mu 1                 # low-rank Gaussian pitch of an utterance
+    dpanon guarantee --mechanism embedding --epsilon 15            # clipped latent of a speaker embedding
+    dpanon guarantee --mechanism tokens --epsilon 4 --symbols 256 --segments 25   # randomized response
     dpanon guarantee --mechanism votes --mu 1 --queries 600        # noisy votes of teachers of disjoint parts
     dpanon guarantee --mechanism psn --mu 1 --teachers 3 --gamma 0.333   # the same of Poisson sub-samples
     dpanon guarantee --mechanism dp-sgd --sigma 1 --rate 0.01 --steps 10000
@@ -19,7 +22,19 @@ from collections.abc import Callable
 from dpanon.cli import ArgumentParser, run
 from dpanon.cli.anonymize import epsilon, positive
 from dpanon.errors import UsageError
-from dpanon.privacy import BottleneckFrames, Guarantee, PitchBox, SpeakerGaussian, accounting, capacity, floors, psn
+from dpanon.privacy import (
+    BottleneckFrames,
+    ClippedLatent,
+    Guarantee,
+    LowRankPitch,
+    PitchBox,
+    SpeakerGaussian,
+    TokenResponse,
+    accounting,
+    capacity,
+    floors,
+    psn,
+)
 from dpanon.privacy.dpsgd import DpSgd
 from dpanon.privacy.guarantee import CENTRAL
 from dpanon.privacy.votes import NoisyVotes
@@ -30,11 +45,27 @@ MECHANISMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "f0": (("epsilon",), ()),
     "dp": (("epsilon", "epsilon_f0"), ()),
     "speaker": (("mu",), ()),
+    "f0-contour": (("mu",), ()),
+    "embedding": (("epsilon",), ()),
+    "tokens": (("epsilon", "symbols", "segments"), ()),
     "votes": (("mu", "queries"), ("teachers", "unit")),
     "psn": (("mu", "teachers", "gamma"), ("queries", "unit")),
     "dp-sgd": (("sigma", "rate", "steps"), ("unit",)),
 }
-OPTIONS = ("mu", "epsilon", "epsilon_f0", "queries", "teachers", "gamma", "sigma", "rate", "steps", "unit")
+OPTIONS = (
+    "mu",
+    "epsilon",
+    "epsilon_f0",
+    "queries",
+    "teachers",
+    "gamma",
+    "sigma",
+    "rate",
+    "steps",
+    "unit",
+    "symbols",
+    "segments",
+)
 TEACHERS = 10
 FRAMES_PER_SECOND = 100
 RADIUS, DIM = 1.0, 64  # of the speaker latent; the guarantee depends on neither
@@ -44,9 +75,15 @@ ALMOST_ONE = 1 - floors.VACUOUS
 def main(argv: list[str] | None = None) -> None:
     args = parse_args(sys.argv[1:] if argv is None else argv)
     if args.mechanism == "speaker":
-        lines = speaker(args.mu, args.delta)
+        lines = gaussian(SpeakerGaussian(args.mu, RADIUS, DIM).guarantee(), "the speaker latent", args.delta)
+    elif args.mechanism == "f0-contour":
+        lines = gaussian(LowRankPitch(args.mu).guarantee(), "the pitch contour", args.delta)
     elif args.mechanism == "f0":
-        lines = f0(args.epsilon, args.delta)
+        lines = laplace(PitchBox(args.epsilon, 1).guarantee(), "the pitch of an utterance", args.delta)
+    elif args.mechanism == "embedding":
+        lines = laplace(ClippedLatent(args.epsilon, RADIUS, DIM).guarantee(), "the embedding", args.delta)
+    elif args.mechanism == "tokens":
+        lines = tokens(args.epsilon, args.symbols, args.segments, args.delta)
     elif args.mechanism in ("votes", "psn"):
         lines = votes(args)
     elif args.mechanism == "dp-sgd":
@@ -59,9 +96,13 @@ def main(argv: list[str] | None = None) -> None:
 def parse_args(argv: list[str]):
     parser = ArgumentParser(prog="dpanon guarantee", description=__doc__)
     parser.add_argument("--mechanism", choices=list(MECHANISMS), required=True, help="dp is bn and f0")
-    parser.add_argument("--epsilon", type=epsilon, help="bn, dp: of a frame; f0: of an utterance")
+    parser.add_argument(
+        "--epsilon", type=epsilon, help="bn, dp: of a frame; tokens: of a segment; f0, embedding: of one"
+    )
     parser.add_argument("--epsilon-f0", type=epsilon, help="dp: of the pitch of an utterance")
-    parser.add_argument("--mu", type=epsilon, help="speaker: of one release; votes, psn: of a teacher, all queries")
+    parser.add_argument(
+        "--mu", type=epsilon, help="speaker, f0-contour: of one release; votes, psn: of a teacher, all queries"
+    )
     parser.add_argument("--queries", type=positive, help="votes, psn: all that are ever asked; a frame is one")
     parser.add_argument("--teachers", type=positive, help=f"votes (default {TEACHERS}), psn")
     parser.add_argument("--gamma", type=share, help="psn: share of the private set in a sub-sample, Poisson")
@@ -69,6 +110,8 @@ def parse_args(argv: list[str]):
     parser.add_argument("--rate", type=share, help="dp-sgd: probability of a unit in a step, Poisson")
     parser.add_argument("--steps", type=positive, help="dp-sgd: of the whole run")
     parser.add_argument("--unit", choices=list(CENTRAL), help="votes, psn, dp-sgd: of the private set (utterance)")
+    parser.add_argument("--symbols", type=positive, help="tokens: of the alphabet")
+    parser.add_argument("--segments", type=positive, help="tokens: of the utterance")
     parser.add_argument("--frames", type=positive, default=1000, help="of the utterance, 10 ms each (default 1000)")
     parser.add_argument("--delta", type=probability, default=1e-6, help="of tight accounting (default 1e-6)")
     args = parser.parse_args(argv)
@@ -100,25 +143,43 @@ def bn(epsilon_bn: float, frames: int, delta: float, epsilon_f0: float | None) -
     ]
 
 
-def f0(epsilon_f0: float, delta: float) -> list[str]:
-    whole = PitchBox(epsilon_f0, 1).guarantee()
-    bits = capacity.pure_nats(epsilon_f0) * capacity.NAT
+def laplace(whole: Guarantee, what: str, delta: float) -> list[str]:
+    """One release of Laplace noise for an utterance."""
+    bits = capacity.pure_nats(whole.epsilon()) * capacity.NAT
     return [
         whole.sentence(delta),
-        *figures("the pitch of an utterance", whole.eer_floor(), *laplace_ceilings(epsilon_f0)),
+        *figures(what, whole.eer_floor(), *laplace_ceilings(whole.epsilon())),
         f"  information ceiling: {bits:.4g} bits for the whole utterance",
         *cost(whole, delta),
     ]
 
 
-def speaker(mu: float, delta: float) -> list[str]:
-    whole = SpeakerGaussian(mu, RADIUS, DIM).guarantee()
+def gaussian(whole: Guarantee, what: str, delta: float) -> list[str]:
+    """One release of Gaussian noise on a ball."""
+    mu = whole.mu()
     bits = capacity.gaussian_ball_nats(mu) * capacity.NAT
     return [
         whole.sentence(delta),
-        *figures("the speaker latent", whole.eer_floor(), floors.auc_gdp(mu), floors.linkability_gdp(mu)),
+        *figures(what, whole.eer_floor(), floors.auc_gdp(mu), floors.linkability_gdp(mu)),
         f"  information ceiling: {bits:.4g} bits",
         f"  cost of an utterance: mu = {mu:g} exactly; epsilon = {whole.epsilon(delta):.6g} at delta = {delta:g}",
+    ]
+
+
+def tokens(epsilon_segment: float, symbols: int, segments: int, delta: float) -> list[str]:
+    """Randomized response, of one segment and of an utterance of many."""
+    mechanism = TokenResponse(epsilon_segment, symbols)
+    one = mechanism.guarantee(segments)
+    whole = one.to_unit("utterance")
+    bits = min(math.log2(symbols), capacity.pure_nats(epsilon_segment) * capacity.NAT)
+    return [
+        one.sentence(delta),
+        f"  a token is kept with a probability of {mechanism.keep:.4g}",
+        f"  information ceiling: {bits:.4g} bits per segment",
+        "",
+        whole.sentence(delta),
+        *figures(f"the utterance of {segments} segments", whole.eer_floor(), *pure_ceilings(whole.epsilon())),
+        *cost(whole, delta),
     ]
 
 

@@ -91,3 +91,21 @@ def test_misuse(capsys, text, message):
     with pytest.raises(SystemExit) as stop:
         run(guarantee.main, text.split())
     assert stop.value.code == 2 and message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (("f0-contour", "--mu", "1"), ["1-GDP (mu) per utterance", "EER floor: 30.85 %", "ceiling: 0.1803 bits"]),
+        (("embedding", "--epsilon", "15"), ["15-DP (epsilon)", "EER floor: vacuous"]),
+        (
+            ("tokens", "--epsilon", "4", "--symbols", "256", "--segments", "25"),
+            ["probability of 0.176", "100-DP (epsilon) per utterance", "59.6"],
+        ),
+    ],
+)
+def test_other_mechanisms(capsys, arguments, said):
+    guarantee.main(["--mechanism", *arguments])
+    printed = capsys.readouterr().out
+    for words in said:
+        assert words in printed, printed
