@@ -21,14 +21,17 @@ from dpanon.privacy.audit import (
     awkward_rows,
     eer_check,
     event,
+    gaussian_scale,
     norms,
     one_run_check,
     reuse,
 )
+from dpanon.privacy.audit import shape as law
 from dpanon.privacy.discrete import CodebookChoice, IntegerLaplace, SubsetSelection, TokenResponse
 from dpanon.privacy.latent import ClippedLatent
 from dpanon.privacy.mechanisms import BottleneckFrames, PitchBox, SpeakerGaussian
 from dpanon.privacy.pitch import LowRankPitch, PitchGaussian
+from dpanon.privacy.votes import NoisyVotes
 
 NEAR = 1.0  # predicted loss of the pair that is tried when the claim is beyond ``FAR``
 FAR = 4.0
@@ -181,6 +184,33 @@ def counts(epsilon: float, make: Callable[[float, int], Any] = IntegerLaplace, a
     return [*found, event(int((other > 0).sum()), int((noise > 0).sum()), num, epsilon, alarm)]
 
 
+def _noisy_votes(mu: float, teachers: int, queries: int) -> NoisyVotes:
+    return NoisyVotes(teachers, queries, mu=mu)
+
+
+def votes(mu: float, make: Callable[[float, int, int], Any] = _noisy_votes, alarm: float = 1e-9) -> list[Finding]:
+    """Noisy votes: mu of one teacher's share in all answers; a teacher that shouts, and one that changes its mind."""
+    teachers, num, states = 5, 500, 40
+    sigma = math.sqrt(2.0 * num) / (teachers * mu)
+    found = []
+    for loud in (0.0, 1e6):
+        posteriors, mean = np.zeros((teachers, num, states)), np.zeros((num, states))
+        posteriors[0, :, 0], mean[:, 0] = loud, (loud > 0.0) / teachers
+        residual = make(mu, teachers, num).release(posteriors).value - mean
+        found += [gaussian_scale(residual, sigma, alarm), law(residual, sigma, "gaussian", alarm)]
+    loss = NEAR if mu > FAR else mu
+    sides = []
+    for choice in (0, 1):
+        posteriors = np.zeros((teachers, NUM, 2))
+        posteriors[0, :, 0] = 1.0 if choice == 0 else 1.0 - loss / mu
+        posteriors[0, :, 1] = 1.0 - posteriors[0, :, 0]
+        noisy = make(mu * math.sqrt(NUM), teachers, NUM).release(posteriors).value  # each answer costs mu
+        sides.append(noisy[:, 0] - noisy[:, 1])
+    edge = float(sides[0].mean() + sides[1].mean()) / 2.0
+    misses, alarms = int((sides[0] < edge).sum()), int((sides[1] >= edge).sum())
+    return [*found, eer_check(misses, NUM, alarms, NUM, floor=floors.eer_gdp(loss), false_alarm=alarm)]
+
+
 SUITES: dict[str, tuple[str, Callable[..., list[Finding]]]] = {
     "bn": ("epsilon", frames),
     "f0": ("epsilon", f0),
@@ -192,6 +222,7 @@ SUITES: dict[str, tuple[str, Callable[..., list[Finding]]]] = {
     "subsets": ("epsilon", subsets),
     "codes": ("epsilon", codes),
     "counts": ("epsilon", counts),
+    "votes": ("mu", votes),
 }
 
 

@@ -14,6 +14,7 @@ from dpanon.privacy import (
     CodebookChoice,
     IntegerLaplace,
     LowRankPitch,
+    NoisyVotes,
     PitchBox,
     PitchGaussian,
     Released,
@@ -65,6 +66,11 @@ def test_half_the_noise_is_found_by_more_than_one_check(suite, kind):
     assert len({check.split(" (")[0] for check in found}) >= (
         1 if kind in (TokenResponse, SubsetSelection, CodebookChoice) else 2
     )
+
+
+def test_half_the_noise_of_votes_is_found():
+    found = broken(suites.votes(1.0, lambda mu, teachers, num: NoisyVotes(teachers, num, mu=2.0 * mu)))
+    assert {"Gaussian scale", "EER floor"} <= found
 
 
 def without_clip(kind):
