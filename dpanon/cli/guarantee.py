@@ -75,13 +75,13 @@ ALMOST_ONE = 1 - floors.VACUOUS
 def main(argv: list[str] | None = None) -> None:
     args = parse_args(sys.argv[1:] if argv is None else argv)
     if args.mechanism == "speaker":
-        lines = gaussian(SpeakerGaussian(args.mu, RADIUS, DIM).guarantee(), "the speaker latent", args.delta)
+        lines = gaussian_lines(SpeakerGaussian(args.mu, RADIUS, DIM).guarantee(), "the speaker latent", args.delta)
     elif args.mechanism == "f0-contour":
-        lines = gaussian(LowRankPitch(args.mu).guarantee(), "the pitch contour", args.delta)
+        lines = gaussian_lines(LowRankPitch(args.mu).guarantee(), "the pitch contour", args.delta)
     elif args.mechanism == "f0":
-        lines = laplace(PitchBox(args.epsilon, 1).guarantee(), "the pitch of an utterance", args.delta)
+        lines = laplace_lines(PitchBox(args.epsilon, 1).guarantee(), "the pitch of an utterance", args.delta)
     elif args.mechanism == "embedding":
-        lines = laplace(ClippedLatent(args.epsilon, RADIUS, DIM).guarantee(), "the embedding", args.delta)
+        lines = laplace_lines(ClippedLatent(args.epsilon, RADIUS, DIM).guarantee(), "the embedding", args.delta)
     elif args.mechanism == "tokens":
         lines = tokens(args.epsilon, args.symbols, args.segments, args.delta)
     elif args.mechanism in ("votes", "psn"):
@@ -143,7 +143,7 @@ def bn(epsilon_bn: float, frames: int, delta: float, epsilon_f0: float | None) -
     ]
 
 
-def laplace(whole: Guarantee, what: str, delta: float) -> list[str]:
+def laplace_lines(whole: Guarantee, what: str, delta: float) -> list[str]:
     """One release of Laplace noise for an utterance."""
     bits = capacity.pure_nats(whole.epsilon()) * capacity.NAT
     return [
@@ -154,7 +154,7 @@ def laplace(whole: Guarantee, what: str, delta: float) -> list[str]:
     ]
 
 
-def gaussian(whole: Guarantee, what: str, delta: float) -> list[str]:
+def gaussian_lines(whole: Guarantee, what: str, delta: float) -> list[str]:
     """One release of Gaussian noise on a ball."""
     mu = whole.mu()
     bits = capacity.gaussian_ball_nats(mu) * capacity.NAT
