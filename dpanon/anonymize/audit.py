@@ -15,18 +15,18 @@ SECONDS = 2.0
 
 
 class RecordingNoise(KeyedNoise):
-    """Keyed noise that notes what was asked of it: ``draws`` holds (family, shape, scale, largest entry)."""
+    """Keyed noise that notes what was asked of it: ``draws`` holds (family, scale, clipped value)."""
 
     def __init__(self, seed: int):
         super().__init__(seed, "audit", "audit")
-        self.draws: list[tuple[str, tuple[int, ...], float, np.ndarray]] = []
+        self.draws: list[tuple[str, float, np.ndarray]] = []
 
     def add_laplace(self, x: np.ndarray, scale: float, bound: float) -> np.ndarray:
-        self.draws.append(("laplace", x.shape, scale, x.copy()))
+        self.draws.append(("laplace", scale, x.copy()))
         return super().add_laplace(x, scale, bound)
 
     def add_gaussian(self, x: np.ndarray, sigma: float, bound: float) -> np.ndarray:
-        self.draws.append(("gaussian", x.shape, sigma, x.copy()))
+        self.draws.append(("gaussian", sigma, x.copy()))
         return super().add_gaussian(x, sigma, bound)
 
 
@@ -81,11 +81,11 @@ def _scales(system: Any, result: Any, watched: RecordingNoise) -> list[Finding]:
         ("f0", num * system.box.channels, float(num * system.box.channels), result.guarantee_f0.epsilon()),
     ):
         needed = diameter / claim
-        drawn = [draw for draw in watched.draws if draw[0] == "laplace" and draw[2] >= needed]
-        covered = max((np.prod(draw[1]) for draw in drawn if np.prod(draw[1]) == entries), default=0)
+        sizes = [x.size for family, scale, x in watched.draws if family == "laplace" and scale >= needed]
+        covered = entries if entries in sizes else 0
         found.append(Finding(f"entries of {name} with noise", covered < entries, float(covered), float(entries)))
-    biggest = max(float(np.abs(draw[3]).sum(-1).max()) for draw in watched.draws if draw[1][-1] == system.frames.dim)
+    biggest = max(float(np.abs(x).sum(-1).max()) for _, _, x in watched.draws if x.shape[-1] == system.frames.dim)
     found.append(Finding("largest L1 norm of a frame before the noise", biggest > 1.0, biggest, 1.0))
-    seconds = result.samples.size / SHIFT
-    found.append(Finding("frames of the waveform", seconds != num, seconds, float(num)))
+    frames = result.samples.size / SHIFT
+    found.append(Finding("frames of the waveform", frames != num, frames, float(num)))
     return found

@@ -32,11 +32,13 @@ def main(argv: list[str] | None = None) -> int:
             kind, suite = suites.SUITES[name]
             claim = getattr(args, kind) or DEFAULT
             audited.append((f"{name}, {kind} = {claim:g}", suite(claim, alarm=FALSE_ALARM)))
-    broken = 0
+    checks = broken = 0
     for title, findings in audited:
-        print(f"{title}\n{table([f for f in findings if not args.tier or f.tier == args.tier])}\n")
-        broken += sum(finding.broken for finding in findings)
-    print(f"{sum(len(findings) for _, findings in audited)} checks, {broken} broken")
+        shown = [finding for finding in findings if not args.tier or finding.tier == args.tier]
+        print(f"{title}\n{table(shown)}\n")
+        checks += len(shown)
+        broken += sum(finding.broken for finding in shown)
+    print(f"{checks} checks, {broken} broken")
     return 1 if broken else 0
 
 
@@ -48,7 +50,7 @@ def parse_args(argv: list[str]):
     parser.add_argument("--models", help="'shipped' or a folder of models: audit the system dp made of them")
     parser.add_argument("--epsilon-bn", type=epsilon, default=100.0, help="with --models (default 100)")
     parser.add_argument("--epsilon-f0", type=epsilon, default=10.0, help="with --models (default 10)")
-    parser.add_argument("--tier", type=int, choices=(1, 2, 3), help="print only this tier")
+    parser.add_argument("--tier", type=int, choices=(1, 2, 3), help="only this tier")
     args = parser.parse_args(argv)
     if args.models and (args.mechanism or args.epsilon or args.mu):
         raise UsageError("--models audits a system: give --epsilon-bn and --epsilon-f0, no mechanism")

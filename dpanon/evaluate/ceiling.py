@@ -22,8 +22,8 @@ def text_bits(num_words: float, wer: float, bits_per_word: float = BITS_PER_WORD
 def channel_bits(rows: Sequence[Mapping]) -> float:
     """The most that the releases of these rows of privacy.jsonl carry together, in bits; inf without a claim.
 
-    Frames with Laplace noise and the pitch with its own; what is not covered (length) is left out, and so are
-    rows that are not of this kind.
+    Frames and pitch with Laplace noise, and the voice of the system voxlet with Gaussian noise; what is not covered
+    (length) is left out.
     """
     nats = 0.0
     for row in rows:
@@ -31,4 +31,6 @@ def channel_bits(rows: Sequence[Mapping]) -> float:
             return math.inf
         nats += row["num_frames"] * capacity.laplace_frame_nats(float(row["epsilon_bn"]))
         nats += capacity.pure_nats(float(row["epsilon_f0"]))
+        if row.get("mu") is not None:
+            nats += capacity.gaussian_ball_nats(float(row["mu"]))
     return nats * capacity.NAT

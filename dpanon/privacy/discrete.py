@@ -147,14 +147,13 @@ class SubsetSelection(_Symbols):
         noise = SystemNoise() if noise is None else noise
         stream = noise.keystream()
         holds = bernoulli(len(tokens), self._keep, stream)
-        sets = np.empty((len(tokens), self.subset), dtype=np.int64)
         # the others in a uniform order: Fisher and Yates's first d steps, for all segments at once
         order = np.tile(np.arange(self.size - 1), (len(tokens), 1))
         rows = np.arange(len(tokens))
         for i in range(self.subset):
             pick = i + integers(len(tokens), self.size - 1 - i, stream)
             order[rows, i], order[rows, pick] = order[rows, pick].copy(), order[rows, i].copy()
-        sets[:] = order[:, : self.subset]
+        sets = order[:, : self.subset]
         sets += sets >= tokens[:, None]
         sets[holds, 0] = tokens[holds]  # d - 1 of the others and the token, or d of the others
         return Released(np.sort(sets, axis=1), self.guarantee(len(tokens), noise.sampler))

@@ -63,7 +63,7 @@ def f0(epsilon: float, make: Callable[[float, int], Any] = PitchBox, alarm: floa
     scale = 4 * 5000 / epsilon
     found = additive(_Value(mechanism), x, clip.unit_box(x), scale, 1.0, "laplace", alarm)
     found += reuse(_Value(mechanism), np.full((4, 500), 0.5))
-    loss = min(epsilon, NEAR) if epsilon > FAR else epsilon
+    loss = _predicted(epsilon)
     return found + odds(_each(single, (1, 1)), np.array([loss / epsilon]), np.zeros(1), loss, alarm)
 
 
@@ -78,7 +78,7 @@ def embedding(
         found += [norms(mechanism.clip(row), RADIUS, 1)]
         found += additive(_Value(mechanism), row, inside, scale, RADIUS, "laplace", alarm)
     found += reuse(_Value(mechanism), np.ones(20_000))
-    loss = NEAR if epsilon > FAR else epsilon
+    loss = _predicted(epsilon)
     high = np.array([RADIUS, 0.0])
     return found + odds(_each(single, (2,)), high, high * (1.0 - 2.0 * loss / epsilon), loss, alarm)
 
@@ -89,7 +89,7 @@ def f0_gaussian(mu: float, make: Callable[[float, int], Any] = PitchGaussian, al
     x = awkward_rows(4, 5000)[[1, 2, 3, 0]]
     found = additive(_Value(mechanism), x, clip.unit_box(x), math.sqrt(4 * 5000) / mu, 1.0, "gaussian", alarm)
     found += reuse(_Value(mechanism), np.full((4, 500), 0.5))
-    loss = NEAR if mu > FAR else mu
+    loss = _predicted(mu)
     return found + [_errors(_each(single, (1, 1)), np.array([loss / mu]), np.zeros(1), loss, alarm)]
 
 
@@ -102,7 +102,7 @@ def f0_contour(mu: float, make: Callable[..., Any] = LowRankPitch, alarm: float 
         found.append(norms(mechanism.clip(mechanism.coefficients(contour))[None], RADIUS, 2))
         found += additive(_Value(mechanism), contour, inside, 2.0 * RADIUS / mu, RADIUS, "gaussian", alarm)
     found += reuse(_Value(mechanism), np.ones(300))
-    loss, single = NEAR if mu > FAR else mu, make(mu, rank=1, radius=RADIUS)
+    loss, single = _predicted(mu), make(mu, rank=1, radius=RADIUS)
     slope = np.cos(math.pi * (np.arange(50) + 0.5) / 50) * math.sqrt(2.0)  # its coefficient is 1
 
     def noisy(rows: np.ndarray) -> np.ndarray:
@@ -123,7 +123,7 @@ def speaker(
         found += additive(_Value(mechanism), row, inside, sigma, RADIUS, "gaussian", alarm)
     found += reuse(_Value(mechanism), np.ones(20_000))
     far = np.array([RADIUS * (NEAR / mu if mu > FAR else 1e6)])  # far outside, so that a missing clip shows
-    return found + [_errors(_each(single, (1,)), far, -far, NEAR if mu > FAR else mu, alarm)]
+    return found + [_errors(_each(single, (1,)), far, -far, _predicted(mu), alarm)]
 
 
 def tokens(
@@ -198,7 +198,7 @@ def votes(mu: float, make: Callable[[float, int, int], Any] = _noisy_votes, alar
         posteriors[0, :, 0], mean[:, 0] = loud, (loud > 0.0) / teachers
         residual = make(mu, teachers, num).release(posteriors).value - mean
         found += [gaussian_scale(residual, sigma, alarm), law(residual, sigma, "gaussian", alarm)]
-    loss = NEAR if mu > FAR else mu
+    loss = _predicted(mu)
     sides = []
     for choice in (0, 1):
         posteriors = np.zeros((teachers, NUM, 2))
@@ -224,6 +224,11 @@ SUITES: dict[str, tuple[str, Callable[..., list[Finding]]]] = {
     "counts": ("epsilon", counts),
     "votes": ("mu", votes),
 }
+
+
+def _predicted(claim: float) -> float:
+    """The loss of the pair that is tried."""
+    return NEAR if claim > FAR else claim
 
 
 class _Value:

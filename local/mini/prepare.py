@@ -7,34 +7,13 @@ The first N utterances of a test speaker enrol, the others are trials, each agai
 DATA/test_enrolls, DATA/test_trials_f and DATA/test_trials_m are the same utterances in the layout of VoicePrivacy.
 """
 
-import csv
 import tempfile
 from pathlib import Path
 
 from dpanon.cli import ArgumentParser, run
-from dpanon.data.audio import num_samples
 from dpanon.data.data_dir import write_data_dir
+from dpanon.data.made import read_tables
 from dpanon.data.sets import combine, make_trials
-from dpanon.errors import DataDirError
-
-
-def read_tables(corpus: Path, role: str) -> dict[str, dict[str, object]]:
-    listing = corpus / "utterances.tsv"
-    if not listing.is_file():
-        raise DataDirError(f"{listing}: no such file: make the corpus first, with local/mini/make_corpus.py {corpus}")
-    tables: dict[str, dict[str, object]] = {
-        name: {} for name in ("wav.scp", "utt2spk", "utt2num_samples", "text", "spk2gender")
-    }
-    with listing.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
-            if row["role"] == role:
-                wav = (corpus / row["speaker"] / f"{row['utt']}.wav").absolute()
-                tables["wav.scp"][row["utt"]] = wav
-                tables["utt2spk"][row["utt"]] = row["speaker"]
-                tables["utt2num_samples"][row["utt"]] = num_samples(wav)
-                tables["text"][row["utt"]] = row["text"]
-                tables["spk2gender"][row["speaker"]] = row["sex"]
-    return tables
 
 
 def main(argv=None):

@@ -26,6 +26,7 @@ def test_the_channel_carries_what_the_tables_say():
     row = {"num_frames": 1000, "epsilon_bn": 1.0, "epsilon_f0": 1.0}
     assert channel_bits([row]) == pytest.approx(10 * 15.37 + 0.178, abs=0.1)
     assert channel_bits([row, row]) == pytest.approx(2 * channel_bits([row]))
+    assert channel_bits([row | {"mu": 4.0}]) - channel_bits([row]) == pytest.approx(2.0 / math.log(2))  # mu^2 / 8 nats
     assert channel_bits([row, {"num_frames": 5, "epsilon_bn": None, "epsilon_f0": None}]) == math.inf
 
 
