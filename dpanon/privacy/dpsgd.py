@@ -1,4 +1,4 @@
-"""DP-SGD on a private set: what a run of so many steps promises. The training loop is Opacus's."""
+"""DP-SGD on a private set: what a run of so many steps promises. The training is in dpanon.train.dpsgd."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class DpSgd:
             )
 
     def guarantee(self, sampler: str = INSECURE) -> Guarantee:
-        """Of the model after the run. Opacus draws torch's floating-point noise, hence the sampler."""
+        """Of the model after the run. INSECURE unless said otherwise: other trainers draw floating-point noise."""
         return Guarantee(
             parts=(Part("sampled", 1.0 / self.noise_multiplier, self.steps, rate=self.rate),),
             unit=self.unit,
