@@ -16,6 +16,7 @@ protocol=speakers    # one model per speaker; pairs: every utterance is a model
 num_enrol=3          # enrolment utterances of a speaker, when one set is both
 cache=exp/embeddings # directory of embeddings, shared by all steps
 out=                 # empty: <asv-dir>/<trial-set>_<enrol-set>
+check_floor=true     # false: an EER below its floor is kept, and steps/check_floors.sh fails on it
 . utils/parse_options.sh
 . utils/stamps.sh
 
@@ -48,5 +49,6 @@ fi
 # shellcheck disable=SC2086  # cmd is a command and its options
 $cmd "$out/score.log" \
   python3 -m dpanon.cli.score_asv --baseline "$baseline" --condition "$condition" --system "$system" \
-  --protocol "$protocol" --num-enrol "$num_enrol" --cache "$cache" "$asv" "$enrol" "$trial" "$out"
+  --protocol "$protocol" --num-enrol "$num_enrol" --cache "$cache" --check-floor "$check_floor" \
+  "$asv" "$enrol" "$trial" "$out"
 mark_done "$out" "$out/metrics.json"

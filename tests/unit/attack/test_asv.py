@@ -8,6 +8,7 @@ import pytest
 from dpanon.attack.asv import AsvConfig, below_floor, read_scores, train_asv
 from dpanon.attack.embeddings import embed_set, split
 from dpanon.attack.trials import make_trials
+from dpanon.cli import check_floors as check_cli
 from dpanon.cli import score_asv as score_cli
 from dpanon.cli import train_asv as train_cli
 from dpanon.config import load_config
@@ -16,11 +17,9 @@ from dpanon.errors import ConfigError, UsageError
 from dpanon.evaluate import EvaluationError
 
 
-def claim(data, floor, system="dp"):
-    rows = [
-        {"utt": utt, "epsilon_frame": 1.0, "epsilon_utterance": 100.0, "eer_floor": floor, "num_frames": 100}
-        for utt in data.utts
-    ]
+def claim(data, floor, system="dp", **more):
+    row = {"epsilon_frame": 1.0, "epsilon_utterance": 100.0, "eer_floor": floor, "num_frames": 100} | more
+    rows = [{"utt": utt} | row for utt in data.utts]
     (data.path / "privacy.json").write_text(json.dumps({"system": system}))
     (data.path / "privacy.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return data
@@ -159,6 +158,24 @@ def test_an_eer_below_the_floor_fails(sets):
         score_cli.main(["exp/asv_dp", "test_dp", "test_dp", "exp/aa"])
     assert caught.value.exit_code == 1
     assert (sets / "exp" / "aa" / "metrics.json").is_file()  # the figures stay, for whoever looks into it
+
+
+def test_a_sweep_is_measured_as_a_whole_and_fails_at_its_end(sets, capsys):
+    """And says that content and prosody, which the floor takes as given, carry the speaker."""
+    with pytest.raises(EvaluationError, match="run stage 5 first"):
+        check_cli.main(["exp"])
+    claim(score_cli.DataDir.read(sets / "test_dp"), 0.004)
+    score_cli.main(["--check-floor", "false", "exp/asv_dp", "test_dp", "test_dp", "exp/vacuous"])
+    check_cli.main(["exp"])
+    assert "is below its floor" in capsys.readouterr().out
+    claim(score_cli.DataDir.read(sets / "test_dp"), 0.45, conditional_on=["content and prosody"])
+    score_cli.main(["--check-floor", "false", "exp/asv_dp", "test_dp", "test_dp", "exp/aa"])
+    assert "BELOW THE FLOOR" in capsys.readouterr().out
+    with pytest.raises(EvaluationError, match="test_dp: the promised floor does not hold") as caught:
+        check_cli.main(["exp"])
+    assert caught.value.exit_code == 1
+    out = capsys.readouterr().out
+    assert out.count("test_dp: EER 0.0 %") == 1 and "floor 45.0 %: the floor holds given equal content and" in out
 
 
 def test_misuse(sets):
