@@ -1,10 +1,11 @@
 """Figures of a detector's scores beyond its EER: minDCF, TPR at a low FPR, Cllr and minCllr.
 
 All of them need no more than how many trials of each kind have each distinct score, so the scores are sorted once
-(``tally``, O(N log N), a few arrays of N) and every figure is a pass over that table. Counts may be fractions or zero:
+(``tally``, O(N log N), a few arrays of N: 10 million trials within 1 GB) and every figure is a pass over that table. Counts may be fractions or zero:
 the bootstrap by speaker weights them.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,8 @@ from dpanon.evaluate import EvaluationError
 from dpanon.evaluate.eer import crossing, stack
 
 MAX_FPR = 0.01
+Weighted = tuple[np.ndarray, np.ndarray]
+_BLOCK = 1 << 20  # distinct scores looked at once
 
 
 @dataclass(frozen=True)
@@ -31,8 +34,14 @@ class Tally:
 
     def error_rates(self) -> tuple[np.ndarray, np.ndarray]:
         """FNR and FPR at every threshold, from "accept all" to "accept none". (K + 1,), (K + 1,)"""
-        same, different = (np.append(0.0, np.cumsum(share)) for share in self.shares)
-        return np.minimum(same, 1.0), np.maximum(1.0 - different, 0.0)
+        rates = []
+        for count in (self.target, self.nontarget):
+            rejected = np.zeros(len(count) + 1)
+            np.cumsum(count, out=rejected[1:])
+            rejected /= rejected[-1]
+            rates.append(rejected)
+        fnr, fpr = rates
+        return fnr, np.subtract(1.0, fpr, out=fpr)
 
 
 def tally(target, nontarget) -> Tally:
@@ -42,8 +51,24 @@ def tally(target, nontarget) -> Tally:
         EvaluationError: a kind is absent, or a score is NaN or infinite.
     """
     scores, is_target = stack(target, nontarget)
-    values, index = distinct(scores)
-    return weighted_tally(values, index, is_target)
+    num = int(is_target.sum())
+    own, same = _counted(scores[:num])
+    values, different = _counted(scores[num:])
+    place = np.searchsorted(values, own)
+    new = np.append(values, np.inf)[place] != own  # scores are finite
+    values, different = (
+        np.insert(old, place[new], fresh) for old, fresh in ((values, own[new]), (different, np.zeros(new.sum())))
+    )
+    counts = np.zeros(len(values))
+    counts[np.searchsorted(values, own)] = same
+    return Tally(values, counts, different)
+
+
+def _counted(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct scores, rising, and how many have each. (N,) -> (K,), (K,)"""
+    ordered = np.sort(scores)
+    first = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    return ordered[first], np.diff(first, append=len(ordered)).astype(np.float64)
 
 
 def distinct(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -56,15 +81,14 @@ def distinct(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return ordered[first], index
 
 
-def weighted_tally(
-    values: np.ndarray, index: np.ndarray, is_target: np.ndarray, weights: np.ndarray | None = None
-) -> Tally:
-    """Table of trials that count ``weights`` times each, ``(N,)``; None: once."""
-    num = len(values)
-    parts = []
-    for kind in (is_target, ~is_target):
-        parts.append(np.bincount(index[kind], None if weights is None else weights[kind], num).astype(np.float64))
-    return Tally(values, *parts)
+def weighted_tally(values: np.ndarray, target: Weighted, nontarget: Weighted) -> Tally:
+    """Table of trials that count as often as their weights say.
+
+    Args:
+        values: distinct scores, rising, ``(K,)``.
+        target, nontarget: which of the values each trial of the kind has, and its weight. (N,), (N,)
+    """
+    return Tally(values, *(np.bincount(index, weights, len(values)) for index, weights in (target, nontarget)))
 
 
 def eer_of(table: Tally) -> float:
@@ -118,20 +142,31 @@ def calibrated_llr(table: Tally) -> np.ndarray:
 
     Pool adjacent violators on shares that make both kinds equally frequent, so the fitted posterior ``p`` gives
     ``log(p / (1 - p))``; -inf and inf where a pool holds one kind only. Scores of weight 0 take their neighbour's.
+    Neighbours that hold the same one kind always end in one pool and are one from the start, which saves most of the
+    work when few trials are of the same speaker.
     """
-    same, different = table.shares
-    weight = same + different
+    kind = (table.target > 0) + 2 * (table.nontarget > 0).astype(np.uint8)  # 0: not used, 3: both
+    first = np.flatnonzero(np.append(True, (kind[1:] != kind[:-1]) | (kind[1:] == 3)))  # of each run of one kind
+    same = np.add.reduceat(table.target, first) / table.target.sum()
+    weight = same + np.add.reduceat(table.nontarget, first) / table.nontarget.sum()
     used = weight > 0
     posterior = isotonic_regression(same[used] / weight[used], weights=weight[used]).x
     posterior = np.where(posterior > 1 - 1e-12, 1.0, np.where(posterior < 1e-12, 0.0, posterior))
     with np.errstate(divide="ignore"):
         llr = np.log(posterior) - np.log1p(-posterior)
-    return llr if used.all() else llr[np.maximum(np.cumsum(used) - 1, 0)]
+    return np.repeat(llr[np.maximum(np.cumsum(used) - 1, 0)], np.diff(first, append=len(kind)))
+
+
+def mean_cost(share: np.ndarray, llr: np.ndarray, cost: Callable[[np.ndarray], np.ndarray]) -> float:
+    """Sum of ``share * cost(llr)``; a share of 0 costs nothing, whatever its ratio. (K,), (K,) -> float"""
+    total = 0.0
+    for start in range(0, len(share), _BLOCK):
+        part = share[start : start + _BLOCK]
+        met = part > 0
+        total += float(part[met] @ cost(llr[start : start + _BLOCK][met]))
+    return total
 
 
 def _bits(same: np.ndarray, different: np.ndarray, llr: np.ndarray) -> float:
-    """A share of 0 costs nothing, whatever its ratio."""
-    parts = []
-    for share, sign in ((same, -1.0), (different, 1.0)):
-        parts.append(float(share[share > 0] @ np.logaddexp(0.0, sign * llr[share > 0])))
-    return sum(parts) / (2 * np.log(2))
+    missed = mean_cost(same, llr, lambda ratio: np.logaddexp(0.0, -ratio))
+    return (missed + mean_cost(different, llr, lambda ratio: np.logaddexp(0.0, ratio))) / (2 * np.log(2))

@@ -7,13 +7,11 @@ import numpy as np
 from scipy.stats import beta
 
 from dpanon.evaluate import EvaluationError
-from dpanon.evaluate.detection import Tally, distinct, weighted_tally
-from dpanon.evaluate.eer import crossing, error_rates
+from dpanon.evaluate.detection import Tally, distinct, eer_of, weighted_tally
 
 REPLICATES = 1000
 LEVEL = 0.95
 SEED = 20_000  # of the resampling only: the same scores give the same interval
-_CHUNK = 2_000_000  # weights held at once
 
 
 @dataclass(frozen=True)
@@ -44,19 +42,8 @@ def bootstrap_eer(
         enrol_speakers, trial_speakers: of each trial, ``(N,)``. Both are names of people: the same name on both
             sides is the same person and is drawn once.
     """
-    scores, is_target = np.asarray(scores, dtype=np.float64), np.asarray(is_target, dtype=bool)
-    names, index = np.unique([*enrol_speakers, *trial_speakers], return_inverse=True)
-    enrol, trial = index[: len(scores)], index[len(scores) :]
-    counts = _draws(len(names), replicates, seed)
-    values = []
-    step = max(1, _CHUNK // max(1, len(scores)))
-    for start in range(0, replicates, step):
-        count = counts[start : start + step]
-        weights = np.where(is_target, count[:, trial], count[:, enrol] * count[:, trial])
-        _, fnr, fpr = error_rates(scores, is_target, weights)
-        defined = np.isfinite(fnr).all(-1) & np.isfinite(fpr).all(-1)
-        values.append(crossing(fnr[defined], fpr[defined]))
-    return percentile(np.concatenate(values), level)
+    sides = enrol_speakers, trial_speakers
+    return bootstrap_trials({"eer": eer_of}, scores, is_target, *sides, replicates, level, seed)["eer"]
 
 
 def bootstrap_trials(
@@ -73,15 +60,17 @@ def bootstrap_trials(
 
     The scores are sorted once; a draw costs one pass. Memory: a few arrays of N.
     """
-    scores, is_target = np.asarray(scores, dtype=np.float64), np.asarray(is_target, dtype=bool)
+    order = np.argsort(scores)
+    scores, is_target = np.asarray(scores, dtype=np.float64)[order], np.asarray(is_target, dtype=bool)[order]
     names, index = np.unique([*enrol_speakers, *trial_speakers], return_inverse=True)
-    enrol, trial = index[: len(scores)], index[len(scores) :]
+    enrol, trial = index[: len(scores)][order], index[len(scores) :][order]
     values, place = distinct(scores)
+    same, (enrolled, tried) = trial[is_target], (enrol[~is_target], trial[~is_target])
+    of_same, of_different = place[is_target], place[~is_target]
     found: dict[str, list[float]] = {name: [] for name in statistics}
-    for count in _draws(len(names), replicates, seed):
-        weights = np.where(is_target, count[trial], count[enrol] * count[trial])
-        table = weighted_tally(values, place, is_target, weights)
-        if table.target.sum() and table.nontarget.sum():
+    for count in _draws(len(names), replicates, seed).astype(np.float64):
+        table = weighted_tally(values, (of_same, count[same]), (of_different, count[enrolled] * count[tried]))
+        if table.target.any() and table.nontarget.any():
             for name, statistic in statistics.items():
                 found[name].append(statistic(table))
     return {name: percentile(np.asarray(value), level) for name, value in found.items()}

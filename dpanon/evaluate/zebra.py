@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpanon.evaluate.detection import Tally, calibrated_llr
+from dpanon.evaluate.detection import Tally, calibrated_llr, mean_cost
 
 MAX_EXPECTED = 1 / (2 * np.log(2))
 CATEGORIES = (("0", 0.0), ("A", 1.0), ("B", 2.0), ("C", 4.0), ("D", 5.0), ("E", 6.0), ("F", np.inf))
@@ -38,8 +38,7 @@ def zebra(table: Tally) -> Zebra:
     """
     same, different = table.shares
     llr = calibrated_llr(table)
-    met = (same + different) > 0
-    worst = float(np.abs(llr[met]).max() / np.log(10))
+    worst = float(np.abs(llr).max() / np.log(10))  # that of a score no trial has is its neighbour's
     worst = 0.0 if worst < 1e-9 else worst
     return Zebra(expected_disclosure(same, different, llr), worst, category(worst))
 
@@ -50,7 +49,7 @@ def expected_disclosure(same: np.ndarray, different: np.ndarray, llr: np.ndarray
     The integral over the prior has a closed form: with ``T(L) = (1 / (L - 1) - ln L / (L - 1)^2) / (2 ln 2)``, a
     target costs ``T(L)`` and a nontarget ``T(1 / L)``; both are 1 / (4 ln 2) at L = 1, half of the prior's own area.
     """
-    cost = sum(float(share[share > 0] @ _area(sign * llr[share > 0])) for share, sign in ((same, 1), (different, -1)))
+    cost = mean_cost(same, llr, _area) + mean_cost(different, llr, lambda ratio: _area(-ratio))
     return float(np.clip(MAX_EXPECTED - cost, 0.0, MAX_EXPECTED))
 
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
+from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import roc_curve
 
 from dpanon.evaluate import EvaluationError
@@ -41,6 +42,15 @@ def test_a_table_by_hand():
     fnr, fpr = table.error_rates()
     np.testing.assert_allclose(fnr, [0, 0, 1 / 3, 1])
     np.testing.assert_allclose(fpr, [1, 0.5, 0, 0])
+
+
+@settings(max_examples=60, deadline=None)
+@given(scores, scores)
+def test_a_table_counts_every_score(target, nontarget):
+    table = tally(target, nontarget)
+    assert table.values.tolist() == sorted({*target, *nontarget})
+    assert table.target.tolist() == [target.count(value) for value in table.values]
+    assert table.nontarget.tolist() == [nontarget.count(value) for value in table.values]
 
 
 def test_min_dcf_by_hand():
@@ -166,6 +176,19 @@ def test_minimum_cllr_beats_every_monotone_step(target, nontarget):
             assert min_cllr(table) <= cost + 1e-9
 
 
+@settings(max_examples=60, deadline=None)
+@given(scores, scores)
+def test_calibration_is_scikit_learns_isotonic_regression(target, nontarget):
+    table = tally(target, nontarget)
+    same, different = table.shares
+    posterior = IsotonicRegression().fit_transform(
+        table.values, same / (same + different), sample_weight=same + different
+    )
+    with np.errstate(divide="ignore"):
+        truth = np.log(posterior) - np.log1p(-posterior)
+    np.testing.assert_allclose(calibrated_llr(table), truth, atol=1e-9)
+
+
 # refusals, weights, intervals
 
 
@@ -192,7 +215,7 @@ def test_a_weight_of_two_is_a_trial_twice():
     both, is_target = np.concatenate([target, nontarget]), np.repeat([True, False], [40, 60])
     weights = rng.integers(0, 3, 100)
     values, index = distinct(both)
-    weighted = weighted_tally(values, index, is_target, weights)
+    weighted = weighted_tally(values, *((index[kind], weights[kind]) for kind in (is_target, ~is_target)))
     repeated = tally(np.repeat(target, weights[:40]), np.repeat(nontarget, weights[40:]))
     for figure in (eer_of, min_dcf, tpr_at_fpr, cllr, min_cllr):
         assert figure(weighted) == pytest.approx(figure(repeated)), figure.__name__
