@@ -60,11 +60,12 @@ class Options:
     noise_level: float | None = None
     sigma_rule: str | None = None
     voice_model: str = ""  # '' is the shipped one
+    converter: str = ""  # '' is the project's synthesizer
 
     def record(self) -> dict[str, Any]:
         """What a run that goes on must have in common with the one that was stopped: all but the caps."""
         values = {name: value for name, value in asdict(self).items() if not name.startswith("cap_")}
-        optional = ("ledger", "mu", "noise_level", "sigma_rule", "voice_model")
+        optional = ("ledger", "mu", "noise_level", "sigma_rule", "voice_model", "converter")
         return {name: value for name, value in values.items() if value or not name.startswith(optional)}
 
     def public(self) -> dict[str, Any]:
@@ -117,12 +118,25 @@ def load(options: Options) -> Any:
 
     models = Path(options.models) if options.models else None
     voice: dict[str, Any] = {}
+    if options.converter:
+        return load_converted(options)
     if options.system == "voxlet":
         voice = {name: getattr(options, name) for name in ("mu", "noise_level", "sigma_rule")}
         voice["voice_model"] = Path(options.voice_model) if options.voice_model else None
     system = load_system(options.system, options.epsilon_bn, options.epsilon_f0, models, **voice)
     system.f0_method = options.f0_method
     return system
+
+
+def load_converted(options: Options) -> Any:
+    """The system voxlet with a converter of others."""
+    from dpanon.anonymize import converter, embeddings
+
+    noise = (options.mu, options.noise_level, options.sigma_rule)
+    voice_model = Path(options.voice_model) if options.voice_model else None
+    return converter.load_converted(
+        options.converter, voice_model, lambda radius, dim: embeddings.speaker_mechanism(*noise, radius, dim)
+    )
 
 
 def open_ledger(options: Options) -> Ledger | None:

@@ -36,6 +36,7 @@ from dpanon.privacy.floors import VACUOUS
 SYSTEMS = ("dp", "plain", "voxlet")
 EPSILON_F0, EPSILON_BN = 10.0, 100.0
 RULES = ("corrected", "as-published")  # as dpanon.anonymize.embeddings has them, which loads torch
+CONVERTERS = ("openvoice",)  # as dpanon.anonymize.converter has them
 BEAT = 10  # seconds between lines of a log
 
 
@@ -76,6 +77,9 @@ def parse_args(argv: list[str]):
     parser.add_argument("--noise-level", type=epsilon, metavar="N", help="voxlet: 1 / mu by the rule for sigma")
     parser.add_argument("--sigma-rule", choices=RULES, help="voxlet: sigma = 2 U / mu (corrected, default), or U / mu")
     parser.add_argument("--voice-model", type=Path, metavar="DIR", help="voxlet: made by steps/train_speaker.sh")
+    parser.add_argument(
+        "--converter", choices=CONVERTERS, help="voxlet: in place of the synthesizer; see tools/install_openvoice.sh"
+    )
     parser.add_argument("--target", default="random", help="voice: random (for each utterance, the default) or its id")
     parser.add_argument("--jobs", type=positive, default=1, help="processes; each holds one recording (default 1)")
     parser.add_argument("--f0-method", choices=METHODS, default="swift", help="yaapt is the paper's, and slow")
@@ -132,15 +136,17 @@ def options_of(args) -> Options:
         noise_level=args.noise_level,
         sigma_rule=args.sigma_rule,
         voice_model=str(args.voice_model.resolve()) if args.voice_model else "",
+        converter=args.converter or "",
     )
 
 
 def check_voxlet_options(args) -> None:
     """UsageError for what cannot be meant."""
     if args.system != "voxlet":
-        if (args.mu, args.noise_level, args.sigma_rule, args.voice_model) != (None,) * 4:
+        if (args.mu, args.noise_level, args.sigma_rule, args.voice_model, args.converter) != (None,) * 5:
             raise UsageError(
-                f"--mu, --noise-level, --sigma-rule and --voice-model are of the system voxlet, not of {args.system}"
+                "--mu, --noise-level, --sigma-rule, --voice-model and --converter are of the system voxlet, not of "
+                f"{args.system}"
             )
         return
     if (args.mu is None) == (args.noise_level is None):
@@ -149,6 +155,11 @@ def check_voxlet_options(args) -> None:
         raise UsageError("the system voxlet takes --epsilon-bn and --epsilon-f0 together, or neither")
     if args.target != "random":
         raise UsageError("the system voxlet takes no --target: its voice is the released one of the recording")
+    if args.converter and (args.epsilon_bn is not None or args.voice_model is None):
+        raise UsageError(
+            "--converter takes content and pitch from the recording, without noise, and needs --voice-model, trained "
+            "on its own embeddings: leave out --epsilon-bn and --epsilon-f0, give --voice-model"
+        )
 
 
 def check_ledger_options(args) -> None:

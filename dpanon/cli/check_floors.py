@@ -1,7 +1,7 @@
 """Fail when a measured EER is below the floor that its set promises. Called by steps/check_floors.sh.
 
-Reads what steps/score_asv.sh --check-floor false kept in every metrics.json below <exp-dir>; exit code 1 and one line for
-each set whose promise is broken, with the assumption that broke.
+Reads what steps/score_asv.sh --check-floor false kept in every metrics.json below <exp-dir>; exit code 1 and one line
+for each set whose promise is broken, with the assumption that broke.
 """
 
 from pathlib import Path
@@ -26,8 +26,8 @@ def main(argv=None):
         raise EvaluationError(f"{args.exp}: no EER of a set that promises a floor; run stage 5 first")
     for name, found in broken.items():
         print(
-            f"{name}: EER {100 * found['eer']:.1f} % (at most {100 * _most(found):.1f} %) by {found['attacker']}, floor "
-            f"{100 * found['eer_floor']:.1f} %: {found['broken']}"
+            f"{name}: EER {100 * found['eer']:.1f} % (at most {100 * _most(found):.1f} %) by {found['attacker']}, "
+            f"floor {100 * found['eer_floor']:.1f} %: {found['broken']}"
         )
     if broken:
         raise EvaluationError(f"{', '.join(broken)}: the promised floor does not hold; do not release it")

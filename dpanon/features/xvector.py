@@ -1,7 +1,8 @@
 """Speaker embeddings (x-vectors) behind one interface.
 
 ``campplus`` and ``ge2e`` come with their weights inside Python packages, so they work offline;
-``ecapa`` is fetched from a model hub by SpeechBrain.
+``ecapa`` is fetched from a model hub by SpeechBrain, ``openvoice`` is that of the voice converter which
+tools/install_openvoice.sh puts in place.
 """
 
 import importlib.util
@@ -16,7 +17,7 @@ import torch
 from dpanon.errors import MissingDependencyError
 from dpanon.features.fbank import fbank
 
-EXTRACTORS = ("campplus", "ge2e", "ecapa")
+EXTRACTORS = ("campplus", "ge2e", "ecapa", "openvoice")
 _MAX_FRAMES = 6000  # one minute; more adds memory, not information
 
 
@@ -37,6 +38,10 @@ def load_extractor(name: str = "campplus") -> Extractor:
         MissingDependencyError: the package with its weights is not installed.
     """
     classes: dict[str, type[Extractor]] = {"campplus": CamPlusPlus, "ge2e": Ge2e, "ecapa": Ecapa}
+    if name == "openvoice":
+        from dpanon.anonymize.converter import OpenVoice  # it imports this package
+
+        return OpenVoice()
     if name not in classes:
         raise ValueError(f"unknown x-vector extractor {name!r}; choose one of {', '.join(EXTRACTORS)}")
     return classes[name]()
