@@ -1,8 +1,8 @@
 """Figures of a detector's scores beyond its EER: minDCF, TPR at a low FPR, Cllr and minCllr.
 
 All of them need no more than how many trials of each kind have each distinct score, so the scores are sorted once
-(``tally``, O(N log N), a few arrays of N: 10 million trials within 1 GB) and every figure is a pass over that table. Counts may be fractions or zero:
-the bootstrap by speaker weights them.
+(``tally``, O(N log N), a few arrays of N: 10 million trials within 1 GB) and every figure is a pass over that table.
+Counts may be fractions or zero: the bootstrap by speaker weights them.
 """
 
 from collections.abc import Callable

@@ -13,6 +13,7 @@ import numpy as np
 from dpanon.data.data_dir import DataDir
 from dpanon.evaluate.eer import eer
 from dpanon.evaluate.metrics import read_metrics
+from dpanon.features.xvector import EXTRACTORS
 from dpanon.submission.layouts import EMOTION, Layout, VpcSet
 
 Found = tuple[Path, dict]
@@ -29,7 +30,7 @@ class Figures:
         self.emotion = [item for item in chosen.of(EMOTION) if self._there(item)]
 
     def _there(self, item: VpcSet) -> bool:
-        return item.required and (self.data / item.name).is_dir()
+        return (self.data / item.name).is_dir()
 
     def one(self, kind: str, set_name: str, step: str, keep: Callable[[dict], bool] = lambda row: True) -> Found | None:
         """The figures of one set; of several attackers, those of the strongest."""
@@ -41,10 +42,10 @@ class Figures:
             return None
         return min(rows, key=lambda pair: pair[1].get("eer", 0.0))
 
-    def wer(self, split: str, released: bool) -> float | None:
-        """Of all trial utterances of a split, in per cent."""
+    def wer(self, corpus: str, split: str, released: bool) -> float | None:
+        """Of all trial utterances of a corpus and split, in per cent."""
         errors = words = 0
-        for item in (trial for _, trial in self.tests if trial.split == split):
+        for item in (trial for _, trial in self.tests if (trial.corpus, trial.split) == (corpus, split)):
             found = self.one("asr", self._name(item, released), "steps/score_asr.sh")
             if found:
                 errors, words = errors + found[1]["num_errors"], words + found[1]["num_words"]
@@ -60,7 +61,8 @@ class Figures:
         def keep(row: dict) -> bool:
             if row.get("condition") != condition or "eer" not in row:
                 return False
-            return not pretrained or str(row["attacker"]).endswith("+cosine")
+            extractor, _, backend = str(row["attacker"]).partition("+")
+            return not pretrained or (backend == "cosine" and extractor in EXTRACTORS)
 
         return self.one("asv", self._name(item, condition != "oo"), f"steps/score_asv.sh, condition {condition}", keep)
 
@@ -70,8 +72,8 @@ class Figures:
         if found is None:
             return {}
         file, row = found
-        if item.gender != "mixed":
-            return {item.gender: 100 * row["eer"]}
+        if item.kind != "mixed":
+            return {item.kind: 100 * row["eer"]}
         scores = file.parent / "scores"
         if not scores.is_file():
             scores = file.parent / str(row["attacker"]) / "scores"
@@ -106,13 +108,11 @@ def rank_text(figures: Figures, now: float | None = None) -> str:
     for _, item in figures.tests:
         found = figures.eers(item, condition, pretrained=True)
         who = "anon" if condition == "aa" else "original"
-        shown = ("mixed",) if item.gender == "mixed" else (item.gender,)
-        rows += [(item.corpus, item.split, g, who, who, _number(found.get(g), 3)) for g in shown]
+        rows.append((item.corpus, item.split, item.kind, who, who, _number(found.get(item.kind), 3)))
     parts += ["---- ASV_eval results ----", _table(ASV_HEADER, rows), ""]
-    splits = list(dict.fromkeys(item.split for _, item in figures.tests))
     words = [
-        ("libri", split, name, _number(figures.wer(split, released), 3))
-        for split in splits
+        (corpus, split, name, _number(figures.wer(corpus, split, released), 3))
+        for corpus, split in dict.fromkeys((item.corpus, item.split) for _, item in figures.tests)
         for name, released in (("original", False), ("anon", True))
     ]
     parts += ["---- ASR results ----", _table(("dataset", "split", "asr", "WER"), words), ""]
@@ -122,9 +122,8 @@ def rank_text(figures: Figures, now: float | None = None) -> str:
     rows = []
     for _, item in figures.tests:
         found = figures.eers(item, "aa")
-        genders: list[str] = [name for name in ("f", "m", "mixed") if name in found]
-        for gender in genders or [item.gender]:
-            rows.append((item.corpus, item.split, gender, "anon", "anon", _number(found.get(gender), 3)))
+        for kind in found or (item.kind,):
+            rows.append((item.corpus, item.split, kind, "anon", "anon", _number(found.get(kind), 3)))
     parts += [_table(ASV_HEADER, rows)]
     return "\n".join(parts) + "\n"
 
@@ -181,13 +180,13 @@ def _of_2022(figures: Figures) -> list[str]:
         voices = figures.one("voices", name, "steps/score_voices.sh")
         if f0 and voices:
             values = (f0[1]["f0_correlation_challenge"], voices[1]["g_vd"], voices[1]["deid"])
-            rows.append((item.corpus, item.split, item.gender, *(_number(value, 3) for value in values)))
+            rows.append((item.corpus, item.split, item.kind, *(_number(value, 3, "undefined") for value in values)))
     header = ("dataset", "split", "gender", "Pitch_correlation", "G_VD", "DeID")
     return ["---- Utility and distinctiveness results ----", _table(header, rows), ""]
 
 
-def _number(value: float | None, digits: int) -> str:
-    return "missing" if value is None else f"{value:.{digits}f}"
+def _number(value: float | None, digits: int, none: str = "missing") -> str:
+    return none if value is None else f"{value:.{digits}f}"
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]], second: Sequence[str] | None = None) -> str:

@@ -40,9 +40,9 @@ class VpcSet:
         return self.name.split("_")[0]
 
     @property
-    def gender(self) -> str:
-        """f, m or mixed, of a set of trials."""
-        return next((word for word in ("mixed", "f", "m") if f"_trials_{word}" in self.name), "")
+    def kind(self) -> str:
+        """mixed, f, m, or f_common and m_common (all speakers say the same), of a set of trials."""
+        return self.name.partition("_trials_")[2]
 
     @property
     def tables(self) -> tuple[str, ...]:

@@ -88,7 +88,7 @@ def result_files(root: Path, figures: Figures) -> dict[str, str]:
             found = figures.one("asr", f"{item.name}{suffix}" if released else item.name, "steps/score_asr.sh")
             if found:
                 row = found[1]
-                rows.append((item.corpus, item.split, item.gender, name, 100 * row["wer"], row["num_words"]))
+                rows.append((item.corpus, item.split, item.kind, name, 100 * row["wer"], row["num_words"]))
     files[f"exp/asr/results{suffix}.csv"] = _csv(("dataset", "split", "trials", "asr", "WER", "words"), rows)
     if figures.emotion:
         ser = ser_rows(figures)

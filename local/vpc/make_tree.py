@@ -5,8 +5,9 @@
 
 TREE/data/<set>/ hold the organisers' tables, TREE/corpora the audio (links). The sets are MADE, and TREE/MADE.txt says
 so: trials by the rule of local/vpc/make_trials.py on the --seconds shortest speech; "IEMOCAP" is read speech with
-emotions that no one felt, under IEMOCAP's names, whose utterances do not begin with their speaker. Enrolment audio is
-named by relative paths with a blank, training audio by commands, as organisers' data may be.
+emotions that no one felt, under IEMOCAP's names, whose utterances do not begin with their speaker; "VCTK" (2022) is
+the same readers as p<reader>, whose first two utterances make the sets _common. Enrolment audio is named by
+relative paths with a blank, training audio by commands, as organisers' data may be.
 """
 
 import shlex
@@ -45,6 +46,8 @@ def main(argv=None):
         found = rebuild(split, readers, made.sexes, sum(map(len, readers.values())) / 2000)
         for name, one in sets_of(found, split, args.challenge).items():
             made.write(name, one["utts"], trials=one.get("trials"), enrolls=one.get("enrolls"))
+        if args.challenge == "2022":
+            made.write_vctk(split, found)
     chosen = layout(args.challenge)
     pool = sorted(made.wavs, key=lambda utt: (soundfile.info(made.wavs[utt]).frames, utt))
     for item in chosen.of(EMOTION):
@@ -73,14 +76,26 @@ class Tree:
         self.wavs, self.texts, self.readers = read_readers(corpus, part)
         self.sexes = read_sexes(corpus)
 
-    def write(self, name, utts, trials=None, enrolls=None, pipes=False) -> None:
-        rows = {utt: (utt.split("-")[0], self.texts[utt]) for utt in utts}
-        folder = self._tables(name, rows, {utt: utt for utt in utts}, pipes)
+    def write(self, name, utts, trials=None, enrolls=None, pipes=False, prefix="") -> None:
+        """``prefix``: makes a reader someone of another corpus; it joins id and utterance by ``_``."""
+        new = {utt: f"{prefix}{utt.split('-')[0]}_{utt}" if prefix else utt for utt in utts}
+        rows = {new[utt]: (f"{prefix}{utt.split('-')[0]}", self.texts[utt]) for utt in utts}
+        folder = self._tables(name, rows, {new[utt]: utt for utt in utts}, pipes)
         if trials is not None:
-            lines = (f"{spk} {utt} {'target' if same else 'nontarget'}" for spk, utt, same in trials)
-            self._lines(folder / "trials", lines)
+            kind = {True: "target", False: "nontarget"}
+            self._lines(folder / "trials", (f"{prefix}{spk} {new[utt]} {kind[same]}" for spk, utt, same in trials))
         if enrolls is not None:
-            self._lines(folder / "enrolls", enrolls)
+            self._lines(folder / "enrolls", (new[utt] for utt in enrolls))
+
+    def write_vctk(self, split, found) -> None:
+        self.write(f"vctk_{split}_enrolls", found["enrolls"], enrolls=found["enrolls"], prefix="p")
+        for sex in ("f", "m"):
+            utts, trials = found[sex]
+            by_reader = [[utt for utt in utts if utt.startswith(f"{spk}-")] for spk in {u.split("-")[0] for u in utts}]
+            for name, own in ((sex, slice(-2, None)), (f"{sex}_common", slice(0, 2))):
+                chosen = sorted(utt for one in by_reader for utt in one[own])
+                kept = [row for row in trials if row[1] in set(chosen)]
+                self.write(f"vctk_{split}_trials_{name}", chosen, trials=kept, prefix="p")
 
     def write_emotions(self, name, sources) -> None:
         if len(sources) < 4 * FOLDS:
@@ -115,7 +130,7 @@ class Tree:
         self._lines(folder / "text", (f"{utt} {text}" for utt, (_, text) in rows.items()))
         self._lines(folder / "spk2utt", (f"{spk} {' '.join(utts)}" for spk, utts in speakers.items()))
         self._lines(folder / "utt2dur", (f"{utt} {num_samples(self.wavs[audio[utt]]) / 16000:.3f}" for utt in rows))
-        self._lines(folder / "spk2gender", (f"{spk} {self.sexes.get(spk, 'f')}" for spk in speakers))
+        self._lines(folder / "spk2gender", (f"{spk} {self.sexes.get(spk.removeprefix('p'), 'f')}" for spk in speakers))
         return folder
 
     @staticmethod

@@ -141,7 +141,7 @@ def prepare(source: Path, out: Path, item: VpcSet, base: Path, allow_pipes: bool
 
     folder = source / f"{item.name}{suffix}"
     half = source / item.name.replace("mixed", "f")
-    rebuilt = item.gender == "mixed" and not suffix and not folder.is_dir() and half.is_dir()
+    rebuilt = item.kind == "mixed" and not suffix and not folder.is_dir() and half.is_dir()
     found = combine_mixed(source, item, read) if rebuilt else read(folder)
     data = write_data_dir(out, found["tables"], found["trials"], found["enrolls"])
     if rebuilt:
@@ -182,7 +182,7 @@ def main(argv=None):
         raise DataDirError(f"{args.source}: no such folder; it is the organisers' data/, with libri_dev_enrolls in it")
     for item in chosen.sets:
         name = f"{item.name}{args.suffix}"
-        mixed = item.gender == "mixed" and (args.source / item.name.replace("mixed", "f")).is_dir()
+        mixed = item.kind == "mixed" and (args.source / item.name.replace("mixed", "f")).is_dir()
         if not (args.source / name).is_dir() and not (mixed and not args.suffix):
             if item.required and not (args.partial and item.role == "emotion"):
                 raise DataDirError(f"{args.source}: has no {name}, which the challenge {args.challenge} needs")

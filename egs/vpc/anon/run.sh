@@ -28,6 +28,7 @@ epsilon_f0=10                # of one utterance
 epsilon_bn=100               # of one frame; the shipped models know 1, 10 and 100
 models=                      # directory of weights; empty: the shipped ones
 keyed_noise=                 # seed of repeatable noise, for tests: such a release must not leave
+ledger=ledger.jsonl          # counts every release, also over challenges; empty: none
 ecapa=false                  # also the attacker of 2024: ECAPA-TDNN trained from scratch (hours on a GPU)
 classifier=functionals       # of emotions; wav2vec2 needs a model hub
 . ./path.sh
@@ -47,6 +48,9 @@ case $system in
   *) _misuse "--system takes dp or plain, not '$system'" ;;
 esac
 suffix=${suffix:-$default}${keyed_noise:+_keyed$keyed_noise}
+if [ -n "$keyed_noise" ]; then
+  ledger= # what can be repeated is no release
+fi
 tests=() # <enrolment set>:<trial set>
 for split in libri_dev libri_test vctk_dev vctk_test; do
   for kind in "${trials[@]}"; do
@@ -90,7 +94,7 @@ if at_stage 4 "release: data/<set> -> data/<set>$suffix, with its privacy.json; 
     set=$(basename "$(dirname "$set")")
     if [ ! -e "data/$set/privacy.json" ]; then
       steps/anonymize.sh --nj "$nj" --cmd "$cpu_cmd" --system "$system" --epsilon-f0 "$epsilon_f0" --epsilon-bn "$epsilon_bn" \
-        --models "$models" --keyed-noise "$keyed_noise" "data/$set" "data/$set$suffix"
+        --models "$models" --keyed-noise "$keyed_noise" --ledger "$ledger" "data/$set" "data/$set$suffix"
     fi
   done
 fi

@@ -1,6 +1,7 @@
 """The challenge's data: the three layouts, what is refused, and trial lists rebuilt by the documented counts."""
 
 import json
+import shutil
 
 import pytest
 
@@ -13,18 +14,24 @@ from dpanon.submission.layouts import LAYOUTS, check_suffix, layout
 def test_each_layout_is_read(challenge, make_tree, prepare, tmp_path):
     out = prepare(challenge, make_tree(challenge), tmp_path / "data")
     chosen = layout(challenge)
-    assert {path.name for path in out.iterdir()} - {"audio"} == {s.name for s in chosen.sets if s.required}
+    assert {path.name for path in out.iterdir()} - {"audio"} == {item.name for item in chosen.sets}
     for item in chosen.sets:
-        if item.required:
-            data = DataDir.read(out / item.name)
-            data.check_audio(decode=True)
-            assert data.has("enrolls") == (item.role == "enrolls") and data.has("trials") == (item.role == "trials")
-            assert data.has("utt2emo") == data.has("spk2fold") == (item.role == "emotion")
+        data = DataDir.read(out / item.name)
+        data.check_audio(decode=True)
+        assert data.has("enrolls") == (item.role == "enrolls") and data.has("trials") == (item.role == "trials")
+        assert data.has("utt2emo") == data.has("spk2fold") == (item.role == "emotion")
     for enrol, trial in chosen.tests():
-        if trial.required:
-            speakers = set(DataDir.read(out / enrol.name).speakers)
-            trials = DataDir.read(out / trial.name).trials()
-            assert {spk for spk, *_ in trials} <= speakers and {same for *_, same in trials} == {True, False}
+        speakers = set(DataDir.read(out / enrol.name).speakers)
+        trials = DataDir.read(out / trial.name).trials()
+        assert {spk for spk, *_ in trials} <= speakers and {same for *_, same in trials} == {True, False}
+
+
+def test_2022_does_without_vctk(make_tree, prepare, tmp_path, capsys):
+    tree = make_tree("2022")
+    for folder in tree.glob("vctk_*"):
+        shutil.rmtree(folder)
+    out = prepare("2022", tree, tmp_path / "data")
+    assert not list(out.glob("vctk_*")) and "vctk_dev_trials_f_common: not there" in capsys.readouterr().out
 
 
 def test_2026_mixes_the_sexes(make_tree, prepare, tmp_path):

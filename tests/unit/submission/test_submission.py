@@ -42,8 +42,6 @@ def figures(root, chosen):
     """metrics.json, scores and transcripts as the scoring steps leave them."""
     rng = np.random.default_rng(0)
     for _, item in chosen.tests():
-        if not item.required:
-            continue
         trial = DataDir.read(root / "data" / item.name)
         for name, condition, attacker in (
             (item.name, "oo", "campplus+cosine"),
@@ -91,8 +89,7 @@ def whole(scripts, librispeech, tmp_path_factory):
             scripts["prepare"].main([*options, str(folder / "tree" / "data"), str(folder / "root" / "data")])
             root, chosen = folder / "root", layout(challenge)
             for item in chosen.sets:
-                if item.required:
-                    release(root / "data" / item.name, root / "data" / f"{item.name}{SUFFIX}")
+                release(root / "data" / item.name, root / "data" / f"{item.name}{SUFFIX}")
             figures(root, chosen)
             made[challenge] = root
         return made[challenge]
@@ -132,11 +129,10 @@ def test_each_challenge_gets_what_it_expects(challenge, submit, tmp_path, capsys
         assert all(member.uid == 0 and member.mtime == 0 and not member.uname for member in tar.getmembers())
     assert chosen.rank_file(SUFFIX) in names and chosen.results_zip(SUFFIX) in names
     for item in chosen.sets:
-        if item.required:
-            folder = f"data/{item.name}{SUFFIX}"
-            assert {f"{folder}/{table}" for table in item.tables} <= set(names)
-            wavs = [name for name in names if name.startswith(f"{folder}/wav/")]
-            assert len(wavs) == len(DataDir.read(root / "data" / item.name))
+        folder = f"data/{item.name}{SUFFIX}"
+        assert {f"{folder}/{table}" for table in item.tables} <= set(names)
+        wavs = [name for name in names if name.startswith(f"{folder}/wav/")]
+        assert len(wavs) == len(DataDir.read(root / "data" / item.name))
     assert all(f"{path} " not in line and line.split()[1] in names for line in scp for path in (root,))
     inside = zipfile.ZipFile(root / chosen.results_zip(SUFFIX)).namelist()
     assert chosen.rank_file(SUFFIX) in inside and f"exp/asr/results{SUFFIX}.csv" in inside
@@ -168,6 +164,36 @@ def test_rank_file_of_2024_has_the_clear_attack(submit):
     call("pack")
     text = (root / "exp/results_summary/result_for_rank_mine").read_text()
     assert text.count("original  original  5.000") == 4 and text.count("anon   anon  20.000") == 4
+
+
+def test_rank_file_of_2022_has_every_corpus_and_its_own_figures(submit):
+    root, call = submit("2022")
+    values = {"g_vd": None, "deid": 0.9}  # -inf is no JSON
+    write_metrics(root / "exp/voices/libri_dev_trials_f", "voices", "mine", f"libri_dev_trials_f{SUFFIX}", values)
+    call("pack")
+    rows = [line.split() for line in (root / "exp/results_summary/results_summary_mine.txt").read_text().splitlines()]
+    eers = [row[1:4] for row in rows if row[-3:-1] == ["anon", "anon"]]
+    kinds = {"libri": ["f", "m"], "vctk": ["f", "m", "f_common", "m_common"]}
+    assert eers == [[corpus, split, kind] for split in ("dev", "test") for corpus in kinds for kind in kinds[corpus]]
+    assert [row[1:3] for row in rows if row[3:] == ["anon", "10.000"]] == [
+        [corpus, split] for split in ("dev", "test") for corpus in kinds
+    ]
+    own = {tuple(row[1:4]): row[4:] for row in rows if row[-1:] == ["0.900"]}
+    assert own["libri", "dev", "f"] == ["0.700", "undefined", "0.900"] and len(own) == len(eers)
+    assert own["vctk", "test", "m_common"] == ["0.700", "-3.000", "0.900"]
+
+
+def test_an_attacker_trained_on_released_speech_is_no_pretrained_one(submit):
+    root, call = submit("2026")
+    for split in ("dev", "test"):
+        name = f"libri_{split}_trials_mixed{SUFFIX}"
+        out = root / "exp" / "ecapa" / name
+        row = {"condition": "aa", "attacker": "trained+cosine", "eer": 0.1, "eer_low": 0.1, "eer_high": 0.1}
+        write_metrics(out, "asv", "mine", name, row)
+        shutil.copy(root / "exp" / "asv_aa" / name / "ge2e+wccn" / "scores", out)
+    call("pack")
+    text = (root / "exp/results_summary/track1/result_for_rank_mine").read_text()
+    assert text.count("anon   anon  30.000") == 2 and text.count("anon   anon  10.000") == 2
 
 
 def test_names_of_the_organisers_come_back(submit, tmp_path):
@@ -266,6 +292,16 @@ def test_a_table_that_is_missing_is_named(submit, table):
     (root / "data" / f"{TRIALS}{SUFFIX}" / table).unlink()
     with pytest.raises(SubmissionError, match=rf"{TRIALS}{SUFFIX}.*{table}"):
         call("check")
+
+
+@pytest.mark.parametrize(
+    "table", [f"libri_dev_enrolls{SUFFIX}/enrolls", "IEMOCAP_dev/utt2emo", "IEMOCAP_test/spk2fold"]
+)
+def test_a_table_of_some_sets_only_is_missed_as_well(submit, table):
+    root, call = submit("2026")
+    (root / "data" / table).unlink()
+    with pytest.raises(SubmissionError, match=f"{table}: missing"):
+        call("pack")
 
 
 @pytest.mark.parametrize(
