@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Figures of the scoring steps -> <results-dir>/<system>.json, RESULTS.md and report.html beside it, a table here
 #
-# <system> is a name in the metrics.json files below <exp-dir>, or "all".
+# <system> is a name in the metrics.json files below <exp-dir>, several of them in quotes, or "all".
 #
 # Usage: steps/report.sh [options] <system> <exp-dir> <results-dir>
 

@@ -1,29 +1,30 @@
 """Fail when a measured EER is below the floor that its set promises. Called by steps/check_floors.sh.
 
-Reads what steps/score_asv.sh --check-floor false kept in every metrics.json below <exp-dir>; exit code 1 and one line
-for each set whose promise is broken, with the assumption that broke.
+Reads what steps/score_asv.sh --check-floor false kept in every metrics.json below a <score-dir>; exit code 1 and one
+line for each set whose promise is broken, with the assumption that broke.
 """
 
 from pathlib import Path
 
 from dpanon.cli import ArgumentParser, run
+from dpanon.errors import UsageError
 from dpanon.evaluate import EvaluationError
 from dpanon.evaluate.metrics import read_metrics
 
 
 def main(argv=None):
     parser = ArgumentParser(description=__doc__)
-    parser.add_argument("exp", type=Path, metavar="exp-dir")
+    parser.add_argument("scores", type=Path, nargs="+", metavar="score-dir")
     args = parser.parse_args(argv)
+    if missing := [folder for folder in args.scores if not folder.is_dir()]:
+        raise UsageError(f"{missing[0]}: no such directory; run stage 5 first")
     num, broken = 0, {}
-    for _, metrics in read_metrics(args.exp):
+    for _, metrics in (found for folder in args.scores for found in read_metrics(folder)):
         if metrics["kind"] == "asv" and metrics.get("eer_floor") is not None:
             num += 1
             key = metrics["set"]
             if metrics.get("broken") and metrics["eer"] < broken.get(key, metrics | {"eer": 1.0})["eer"]:
                 broken[key] = metrics
-    if not num:
-        raise EvaluationError(f"{args.exp}: no EER of a set that promises a floor; run stage 5 first")
     for name, found in broken.items():
         print(
             f"{name}: EER {100 * found['eer']:.1f} % (at most {100 * _most(found):.1f} %) by {found['attacker']}, "
@@ -31,7 +32,7 @@ def main(argv=None):
         )
     if broken:
         raise EvaluationError(f"{', '.join(broken)}: the promised floor does not hold; do not release it")
-    print(f"{args.exp}: none of {num} EERs is below its floor")
+    print(f"none of {num} EERs is below its floor")
 
 
 def _most(metrics):

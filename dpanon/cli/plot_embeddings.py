@@ -1,6 +1,6 @@
-"""Curves of what steps/score_embeddings.sh measured -> <results-dir>/{gender,speaker}.svg.
+"""Curves of what stage 5 measured -> <results-dir>/{gender,speaker}.svg. Called by steps/plot_embeddings.sh.
 
-Called by steps/plot_embeddings.sh. The sets of one noise level that differ in name are curves of their own.
+Systems whose names differ in their first number only, the noise level, are points of one curve.
 """
 
 import math
@@ -10,6 +10,7 @@ from dpanon.cli import ArgumentParser, run
 from dpanon.errors import UsageError
 from dpanon.evaluate.metrics import read_metrics
 from dpanon.report.curves import gender_curves, speaker_curves
+from dpanon.report.tables import sweep_of
 
 
 def main(argv=None):
@@ -51,7 +52,12 @@ def collect(exp: Path) -> tuple[list[dict], list[dict]]:
             rows.append(epsilons | {"eer": strongest[system]["eer"], "auc": auc})
     levels = [metrics for metrics in strongest.values() if "noise_level" in metrics or "sigma_over_u" in metrics]
     return rows, [
-        {**metrics, "sigma_over_u": metrics.get("sigma_over_u", 0.0), "simulated": metrics.get("eer_simulated")}
+        {
+            **metrics,
+            "curve": sweep_of(metrics["system"]),
+            "sigma_over_u": metrics.get("sigma_over_u", 0.0),
+            "simulated": metrics.get("eer_simulated"),
+        }
         for metrics in levels
     ]
 

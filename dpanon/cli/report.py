@@ -20,7 +20,7 @@ MAX_SECONDS = 20  # of an audio player
 
 def parse_args(argv=None):
     parser = ArgumentParser(description=__doc__)
-    parser.add_argument("--system", default="all", help="name of one system (default: all that have figures)")
+    parser.add_argument("--system", default="all", help="names of systems (default: all that have figures)")
     parser.add_argument("--status", choices=collect.STATUSES, default="smoke", help="default: smoke")
     parser.add_argument("--command", default="", help="the command that made the figures")
     parser.add_argument("--started", default="", help="seconds since 1970 at its start")
@@ -41,7 +41,7 @@ def main(argv=None):
     dirs, original = collect.data_dirs(args.exp)
     released = collect.released_dirs(args.exp)
     made = collect.provenance(args.command, started)
-    for name, result in collect.collect(args.exp, None if args.system == "all" else [args.system]).items():
+    for name, result in collect.collect(args.exp, None if args.system == "all" else args.system.split()).items():
         claim = collect.claim_of(released[name]) if name in released else None
         result |= {"status": args.status, "claim": collect.claim_words(claim.details) if claim else None}
         write_json(args.results / f"{name}.json", result | {"provenance": made})

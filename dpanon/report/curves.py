@@ -58,12 +58,12 @@ def speaker_curves(rows: Sequence[Mapping]) -> str:
     """EER against sigma / U, with the floor of the true mu and that which the printed rule claims.
 
     Args:
-        rows: ``sigma_over_u`` (0: no noise), ``eer``, ``set``; and ``eer_low``, ``eer_high``, ``simulated`` if known.
+        rows: ``sigma_over_u`` (0: no noise), ``eer``, ``curve``; and ``eer_low``, ``eer_high``, ``simulated`` if known.
     """
     figure = Figure(figsize=(7, 4.2), layout="constrained")
     axes = figure.add_subplot()
-    for i, name in enumerate(sorted({row["set"] for row in rows})):
-        mine = sorted((row for row in rows if row["set"] == name), key=lambda row: row["sigma_over_u"])
+    for i, name in enumerate(sorted({row["curve"] for row in rows})):
+        mine = sorted((row for row in rows if row["curve"] == name), key=lambda row: row["sigma_over_u"])
         x, y = ([row[key] for row in mine] for key in ("sigma_over_u", "eer"))
         axes.plot(x, 100 * np.asarray(y), "o-", color=LINES[(i + 1) % len(LINES)], label=f"measured, {name}")
         low, high = ([100 * (row.get(key) or row["eer"]) for row in mine] for key in ("eer_low", "eer_high"))

@@ -162,8 +162,8 @@ def test_an_eer_below_the_floor_fails(sets):
 
 def test_a_sweep_is_measured_as_a_whole_and_fails_at_its_end(sets, capsys):
     """And says that content and prosody, which the floor takes as given, carry the speaker."""
-    with pytest.raises(EvaluationError, match="run stage 5 first"):
-        check_cli.main(["exp"])
+    with pytest.raises(UsageError, match="run stage 5 first"):
+        check_cli.main(["exp/none"])
     claim(score_cli.DataDir.read(sets / "test_dp"), 0.004)
     score_cli.main(["--check-floor", "false", "exp/asv_dp", "test_dp", "test_dp", "exp/vacuous"])
     check_cli.main(["exp"])

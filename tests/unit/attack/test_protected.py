@@ -14,7 +14,7 @@ from dpanon.data.embeddings import write_set
 from dpanon.errors import UsageError
 from dpanon.evaluate import EvaluationError
 from dpanon.report.collect import collect as results
-from dpanon.report.tables import results_markdown
+from dpanon.report.tables import results_markdown, sweep_table
 
 FAST = ["--set", "replicates=50", "--set", "gender.replicates=20", "--set", "gender.epochs=40", "--set", "num_enrol=2"]
 
@@ -81,13 +81,35 @@ def test_both_values_of_mu_and_the_best_attacker_are_in_every_table(tmp_path, ca
     assert "mu 2, floor 15.9 %; as published mu 1, 30.9 %" in printed.replace("30.8 %", "30.9 %")
     text = results_markdown(list(results(tmp_path / "exp").values()), "voices", ["speaker.svg"])
     assert "| test | 1 | 2 | 15.9 | 1 | 30.9 | 15." in text.replace("| 30.8 |", "| 30.9 |")
-    assert "voice (no privacy claim)" not in text
+    assert "| voice | 1 | 2 | 15.9 | 1 | 30.9 | 15." in text.replace("| 30.8 |", "| 30.9 |")
+    assert "voice (no privacy claim)" not in text and "BROKEN" not in text
     assert "![speaker.svg](results/speaker.svg)" in text
     _, speakers = collect(tmp_path / "exp")
     assert speakers[0]["sigma_over_u"] == 1.0 and speakers[0]["simulated"] == pytest.approx(0.1587, abs=0.004)
     plot([str(tmp_path / "exp"), str(tmp_path / "results")])
     assert (tmp_path / "results" / "speaker.svg").read_text().lstrip().startswith("<?xml")
     assert not (tmp_path / "results" / "gender.svg").exists()
+
+
+def test_a_broken_floor_is_said_in_the_table():
+    asv = {"mu": 0.1, "eer": 0.2, "eer_low": 0.1, "eer_high": 0.3, "eer_floor_mu": 0.48, "sigma_over_u": 20.0}
+    voices = {"g_vd": -7.0}
+    made = [
+        {"system": name, "rows": [{"set": "test", "asv": {"aa": asv | more}, "voices": voices, "eer_floor": 0.48}]}
+        for name, more in (
+            ("speech10", {"broken": "content"}),
+            ("voice10", {}),
+            ("voice2", {"sigma_over_u": 4.0}),
+            ("voice0", {"mu": None, "sigma_over_u": None, "eer_floor_mu": None, "noise_level": 0.0}),
+        )
+    ]
+    table, words = sweep_table(made)
+    rows = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in table.splitlines()[2:]]
+    assert [row[0] for row in rows] == ["speech10", "voice0", "voice2", "voice10"]
+    assert rows[0][8] == "20.0 [10.0, 30.0] BROKEN" and rows[3][8] == "20.0 [10.0, 30.0]"
+    assert rows[0][2:4] == ["0.1", "48.0"] and rows[1][2:4] == ["-", "-"] and rows[0][10] == "-7.0"
+    assert words.startswith("BROKEN:") and "disentanglement" in words
+    assert len(sweep_table(made[1:])) == 1 and sweep_table([]) == []
 
 
 def test_curves_of_the_sex_hold_every_system(tmp_path, capsys):
