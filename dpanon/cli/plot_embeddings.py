@@ -45,9 +45,11 @@ def collect(exp: Path) -> tuple[list[dict], list[dict]]:
     rows = []
     for system, metrics in genders.items():
         if system in strongest and "epsilon_train" in metrics:
-            auc = {"ignorant": 0.5, "informed": 0.5}
+            auc = {"ignorant": 0.5, "informed": 0.5, "linear probe": 0.5}
             for found in metrics["attackers"]:
-                auc[found["knowledge"]] = max(auc[found["knowledge"]], found["advantage"])
+                probe = found["knowledge"] == "informed" and found["attacker"] == "probe"
+                name = "linear probe" if probe else found["knowledge"]
+                auc[name] = max(auc[name], found["advantage"])
             epsilons = {key: _number(metrics.get(key)) for key in ("epsilon_train", "epsilon_release")}
             rows.append(epsilons | {"eer": strongest[system]["eer"], "auc": auc})
     levels = [metrics for metrics in strongest.values() if "noise_level" in metrics or "sigma_over_u" in metrics]

@@ -10,15 +10,15 @@ from dpanon.privacy.floors import auc_laplace, eer_gdp, eer_laplace
 from dpanon.report.plots import LINES, svg
 
 NOTE = "Noise in training alone promises nothing: a release without noise of its own has no ceiling and no floor."
-MARKS = {"ignorant": "o-", "informed": "s-"}
+MARKS = {"ignorant": "o-", "informed": "s-", "linear probe": "^:"}  # the probe is informed, too
 
 
 def gender_curves(rows: Sequence[Mapping]) -> str:
     """Figures 2 and 3 of paper C: AUC and EER against the epsilon of training, and against that of the release.
 
     Args:
-        rows: ``epsilon_train``, ``epsilon_release`` (inf: no noise), ``eer`` and ``auc``: knowledge -> AUC of the
-            strongest attacker, each as max(AUC, 1 - AUC).
+        rows: ``epsilon_train``, ``epsilon_release`` (inf: no noise), ``eer`` and ``auc``: attacker -> AUC, each as
+            max(AUC, 1 - AUC). Attackers are those of MARKS.
     """
     figure = Figure(figsize=(11, 6.4), layout="constrained")
     left, right = figure.subplots(2, 2).T
@@ -27,7 +27,7 @@ def gender_curves(rows: Sequence[Mapping]) -> str:
     last = 2.0 * max(finite, default=1.0)
     x = [min(row["epsilon_train"], last) for row in plain]
     for knowledge, mark in MARKS.items():
-        left[0].plot(x, [row["auc"][knowledge] for row in plain], mark, label=f"{knowledge} attacker")
+        left[0].plot(x, [row["auc"][knowledge] for row in plain], mark, label=knowledge)
     left[1].plot(x, [100 * row["eer"] for row in plain], "o-", label="EER")
     for axes in left:
         axes.set_xlabel("epsilon of training (the last point: no noise); release without noise", fontsize=8)

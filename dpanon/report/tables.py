@@ -1,6 +1,7 @@
 """results/*.json -> RESULTS.md and the table on the terminal. Both are functions of the JSON alone."""
 
 import json
+import math
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -44,6 +45,19 @@ BROKEN = (
     "BROKEN: all of the interval lies below the floor, which holds given equal content and prosody. This attacker had "
     "them: they carry the speaker's identity around the noise, so the disentanglement that the floor assumes fails. "
     "Such a release is not one to make."
+)
+SEXES = (
+    "hidden sex",
+    "eps of training",
+    "eps of release",
+    "AUC ceiling of any attacker",
+    "EER floor that it forces %",
+    "AUC ignorant",
+    "ignorant probe",
+    "informed",
+    "informed probe",
+    "EER % aa [95 %]",
+    "EER % oa [95 %]",
 )
 _FLOORS = ("eer_floor_mu", "eer_floor_as_published", "eer_simulated")
 _ABSENT = "-"
@@ -109,7 +123,7 @@ def results_markdown(results: Sequence[dict], title: str, figures: Sequence[str]
         markdown_table(HEADER, table_rows(results)),
         NOTES + "\n",
     ]
-    parts += sweep_table(results)
+    parts += sweep_table(results) + gender_table(results)
     for result in results:
         parts.append(f"## {result['system']} - {result.get('status', 'smoke')}\n")
         command = result.get("provenance", {}).get("command")
@@ -174,6 +188,29 @@ def sweep_table(results: Sequence[dict]) -> list[str]:
     rows = [cells for *_, cells in sorted(lines)]
     broken = any(" BROKEN" in cell for cells in rows for cell in cells)
     return [markdown_table(SWEEP, rows), *([BROKEN + "\n"] if broken else [])]
+
+
+def gender_table(results: Sequence[dict]) -> list[str]:
+    """Embeddings that hide the sex, by the noise of training and of the release; AUC as max(AUC, 1 - AUC) (paper C)."""
+    lines = []
+    for result in results:
+        for row in result["rows"]:
+            told: dict = row.get("gender") or {}
+            if "epsilon_train" not in told:
+                continue
+            auc = {(found["knowledge"], found["attacker"]): found["advantage"] for found in told["attackers"]}
+            pairs = ((knowledge, name) for knowledge in ("ignorant", "informed") for name in ("external", "probe"))
+            train, release = (told.get(f"epsilon_{name}") for name in ("train", "release"))  # None: without noise
+            cells = (
+                result["system"],
+                *("inf" if value is None else f"{value:g}" for value in (train, release)),
+                number(told.get("auc_ceiling"), ".3f"),
+                _floor(row.get("eer_floor")),
+                *(number(auc.get(pair), ".3f") for pair in pairs),
+                *(_with_interval(row.get("asv", {}).get(condition, {}), "eer") for condition in ("aa", "oa")),
+            )
+            lines.append((math.inf if train is None else train, math.inf if release is None else release, cells))
+    return [markdown_table(SEXES, [cells for *_, cells in sorted(lines)])] if lines else []
 
 
 def sweep_of(system: str) -> str:
