@@ -1,5 +1,6 @@
 """Recogniser of single words: a bidirectional LSTM with self-attention (paper D: spoken commands, 0.2 M parameters)."""
 
+import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from dpanon.errors import DataDirError
 from dpanon.features.fbank import NUM_MEL
 
 STACK = 4  # frames of 10 ms that one step of the LSTM reads
+SILENCE = 5.0  # nats of power below the loudest frame: 22 dB
+FLOOR, CENTRE, SPREAD = -8.0, -3.0, 2.5  # nats, of log-mel bands below the mean power of their utterance
 
 
 @dataclass(frozen=True)
@@ -84,9 +87,19 @@ class Commands(nn.Module):
 
 
 def normalise(fbank: Tensor, bands: int = NUM_MEL) -> Tensor:
-    """Zero mean and unit variance of every band of one utterance, nothing of any other. ``(T, 80) -> (T, bands)``"""
+    """One loudness, and no silence at the ends; nothing of any other utterance. ``(T, 80) -> (T', bands)``
+
+    The mean power of the utterance is taken off, not the mean of each band: a word is too short for the latter, which
+    then has most of what tells its vowel. What is ``SILENCE`` below the loudest frame is cut at both ends. The rest is
+    moved and scaled by constants to about zero mean and unit variance.
+    """
     fbank = fbank[:, :bands]
-    return (fbank - fbank.mean(0)) / fbank.std(0, correction=0).clamp_min(1e-3)
+    loud = fbank.logsumexp(1)
+    heard = (loud > loud.max() - SILENCE).nonzero()[:, 0]
+    if len(heard):
+        fbank = fbank[int(heard[0]) : int(heard[-1]) + 1]
+    power = fbank.logsumexp((0, 1)) - math.log(fbank.numel())
+    return ((fbank - power).clamp_min(FLOOR) - CENTRE) / SPREAD
 
 
 def read_words(path: Path) -> tuple[str, ...]:
