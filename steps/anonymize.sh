@@ -8,7 +8,8 @@
 
 set -euo pipefail
 
-nj=4                        # processes
+nj=4                        # processes, of each job
+num_parts=1                 # more than 1: an array of so many jobs, for a cluster, without a ledger
 cmd=utils/run.py            # utils/run.py here, utils/slurm.py on a cluster
 system=dp                   # or plain: no noise, no guarantee; voxlet: noise in the voice
 noise_level=1               # 1 / mu of the voice; voxlet only
@@ -38,6 +39,11 @@ data=$1
 out=$2
 log_dir=$anonymize_dir/$(basename "$out")
 
+add() { # an option that is given
+  if [ -n "$2" ]; then
+    options+=("$1" "$2")
+  fi
+}
 options=(--system "$system" --target "$target" --f0-method "$f0_method")
 if [ "$system" = voxlet ]; then
   options+=(--noise-level "$noise_level" --sigma-rule "$sigma_rule")
@@ -45,34 +51,30 @@ fi
 if [ "$system" = dp ] || { [ "$system" = voxlet ] && [ "$dp_too" = true ]; }; then
   options+=(--epsilon-f0 "$epsilon_f0" --epsilon-bn "$epsilon_bn")
 fi
-if [ -n "$keyed_noise" ]; then
-  options+=(--keyed-noise "$keyed_noise")
-fi
+add --keyed-noise "$keyed_noise"
 if [ "$pad_lengths" = true ]; then
   options+=(--pad-lengths true)
 fi
-if [ -n "$ledger" ]; then
-  options+=(--ledger "$ledger")
-fi
+add --ledger "$ledger"
 inputs=(wav="$data/wav.scp" utt2spk="$data/utt2spk" options="${options[*]}")
-if [ -n "$models" ]; then
-  inputs+=(models="$models")
-  options+=(--models "$models")
-fi
-if [ -n "$voice_model" ]; then
-  inputs+=(voice_model="$voice_model")
-  options+=(--voice-model "$voice_model")
-fi
-if [ -n "$cap_epsilon" ]; then # no input: another cap changes nothing about what is released
-  options+=(--cap-epsilon "$cap_epsilon")
-fi
-if [ -n "$cap_epsilon_speaker" ]; then
-  options+=(--cap-epsilon-speaker "$cap_epsilon_speaker")
-fi
+add_folder() { # one whose content counts
+  if [ -n "$3" ]; then
+    inputs+=("$1=$3")
+    options+=("$2" "$3")
+  fi
+}
+add_folder models --models "$models"
+add_folder voice_model --voice-model "$voice_model"
+add --cap-epsilon "$cap_epsilon" # a cap is no input: another one changes nothing about what is released
+add --cap-epsilon-speaker "$cap_epsilon_speaker"
 if already_done "$log_dir" "${inputs[@]}"; then
   exit 0
 fi
+release=(python3 -m dpanon.cli.anonymize --jobs "$nj" --allow-refused "$allow_refused" "${options[@]}")
 # shellcheck disable=SC2086  # cmd is a command and its options
-$cmd "$log_dir/anonymize.log" \
-  python3 -m dpanon.cli.anonymize --jobs "$nj" --allow-refused "$allow_refused" "${options[@]}" "$data" "$out"
+if [ "$num_parts" -gt 1 ]; then
+  $cmd JOB=1:"$num_parts" "$log_dir/part.JOB.log" "${release[@]}" --part JOB/"$num_parts" "$data" "$out"
+fi
+# shellcheck disable=SC2086
+$cmd "$log_dir/anonymize.log" "${release[@]}" "$data" "$out"
 mark_done "$log_dir" "$out/wav.scp" "$out/privacy.json" "$out/privacy.jsonl"

@@ -17,6 +17,9 @@ With a ledger, OUT.partial/run.id names the run there, and a recording goes thro
 Killed before the commit, what was drawn was never named: the next run drops it and takes up the reservation, which
 counts once. Killed between commit and journal, the recording is drawn and counted a second time. A run that is given up
 (OUT.partial removed) leaves its reservations counted. So the ledger may count too much, never too little.
+
+A job of an array makes one part, every Nth recording, in OUT.partKofN.partial; the run that follows takes the parts
+over, makes what they lack and gives the name.
 """
 
 from __future__ import annotations
@@ -28,13 +31,13 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dpanon
-from dpanon.anonymize.sources import Plan, printable, random_name
+from dpanon.anonymize.sources import PARTIAL, Plan, printable, random_name
 from dpanon.anonymize.statement import set_statement, write_statement, write_text
 from dpanon.anonymize.workers import Done, Load, Options, Task, load, one_thread, open_ledger, outcomes
 from dpanon.data.audio import SHIFT
@@ -89,7 +92,10 @@ def release(
     system = load(options)
     one_thread()
     system.pool.choose(options.target)  # an unknown target is found before any work
+    if plan.part is not None and plan.whole.partial.exists():
+        return Result(plan.out, None, 0, 0, 0)  # the parts are being taken over: nothing is left to do here
     with _open(plan, options, ledger) as run:
+        run.take_over_parts()
         journal = run.finished()
         tasks = run.tasks(journal)
         refused = [*plan.troubles]
@@ -106,6 +112,8 @@ def release(
                 refused.append((outcome.task.path, outcome.reason))
                 on_refused(outcome.task.path, outcome.reason)
             on_done(outcome.task.path)
+        if plan.part is not None:
+            return Result(plan.out, None, len(journal), len(refused), kept, head=ledger.head if ledger else "")
         if not journal:
             run.remove()
             return Result(plan.out, None, 0, len(refused), 0, head=ledger.head if ledger else "")
@@ -115,10 +123,11 @@ def release(
 class _Run:
     """An unfinished release on disk, locked."""
 
-    def __init__(self, plan: Plan, options: Options, ledger: Ledger | None = None):
+    def __init__(self, plan: Plan, options: Options, ledger: Ledger | None = None, root: Path | None = None):
         self.plan, self.options, self.ledger = plan, options, ledger
-        self.root = plan.partial
+        self.root = root or plan.partial
         self.release, self.making = self.root / "release", self.root / "making"
+        self.journal = self.root / "journal.jsonl"
 
     def check(self) -> None:
         """StaleError if it was begun with other options than these."""
@@ -141,19 +150,39 @@ class _Run:
         self.making.mkdir()
         self.release.mkdir(exist_ok=True)
 
+    def take_over_parts(self) -> None:
+        """What jobs of an array finished. Journal first: killed in between, it is done again from the same parts."""
+        folders = self.plan.parts_begun()
+        if self.plan.part is not None:
+            if strange := [path for path in folders if not path.name.endswith(f"of{self.plan.part[1]}{PARTIAL}")]:
+                raise StaleError(f"{strange[0]}: was begun with another number of parts; go on with that one")
+            return
+        with ExitStack() as locks:
+            for folder in folders:
+                locks.enter_context(_locked(folder, self.plan.out))
+                _Run(self.plan, self.options, root=folder).check()
+            if folders:
+                write_text(
+                    self.journal, "".join(_whole_lines(path / self.journal.name) for path in (self.root, *folders))
+                )
+            for folder in folders:
+                for wav in sorted((folder / "release").rglob("*.wav")):
+                    to = self.release / wav.relative_to(folder / "release")
+                    to.parent.mkdir(parents=True, exist_ok=True)
+                    os.replace(wav, to)
+                shutil.rmtree(folder)
+
     def finished(self) -> dict[str, dict]:
         """key -> journal line of what is finished; drops everything else from the release."""
-        file = self.root / "journal.jsonl"
         keys = {source.key: source for source in self.plan.sources}
         entries: dict[str, dict] = {}
-        if file.exists():
-            text = file.read_bytes().decode()
-            for line in text[: text.rfind("\n") + 1].splitlines():  # the last one may be cut short
+        if self.journal.exists():
+            for line in _whole_lines(self.journal).splitlines():
                 entry = json.loads(line)
                 source = keys.get(entry["key"])
                 if source and entry["stat"] == _stat(source.path) and self._is_whole(entry["row"]):
                     entries[entry["key"]] = entry
-            write_text(file, "".join(json.dumps(entry) + "\n" for entry in entries.values()))
+            write_text(self.journal, "".join(json.dumps(entry) + "\n" for entry in entries.values()))
         wanted = {self.wav(entry["row"]["utt"]) for entry in entries.values()}
         for path in sorted(self.release.rglob("*")):
             if path.is_file() and path not in wanted:
@@ -184,7 +213,7 @@ class _Run:
         wav.parent.mkdir(parents=True, exist_ok=True)
         os.replace(done.task.made, wav)
         entry = {"key": done.task.key, "stat": _stat(done.task.path), "row": done.row, "details": done.details}
-        with (self.root / "journal.jsonl").open("a", encoding="utf-8") as stream:
+        with self.journal.open("a", encoding="utf-8") as stream:
             stream.write(json.dumps(entry) + "\n")
         return entry
 
@@ -254,13 +283,19 @@ def _open(plan: Plan, options: Options, ledger: Ledger | None) -> Iterator[_Run]
         if strangers or run.root.is_symlink():
             raise UsageError(f"{run.root} exists, and is no unfinished run; move it away or choose another OUT")
     run.root.mkdir(parents=True, exist_ok=True)
-    with (run.root / "lock").open("w") as lock:
+    with _locked(run.root, plan.out):
+        run.begin()
+        yield run
+
+
+@contextmanager
+def _locked(folder: Path, out: Path) -> Iterator[None]:
+    with (folder / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise UsageError(f"{plan.out}: another run is at work on it") from error
-        run.begin()
-        yield run
+            raise UsageError(f"{out}: another run is at work on it") from error
+        yield
 
 
 def _released_before(plan: Plan, options: Options) -> Result:
@@ -304,6 +339,12 @@ def _write_tables(data: DataDir, folder: Path, rows: list[dict]) -> None:
     trials = [trial for trial in data.trials() if trial[1] in frames] if data.has("trials") else None
     enrolls = [utt for utt in data.enrolls if utt in frames]
     write_data_dir(folder, tables, trials or None, enrolls or None, allow_existing=True)
+
+
+def _whole_lines(file: Path) -> str:
+    """The lines of a journal; the last one may be cut short, and is left out."""
+    text = file.read_bytes().decode() if file.exists() else ""
+    return text[: text.rfind("\n") + 1]
 
 
 def _stat(path: Path) -> list[int]:

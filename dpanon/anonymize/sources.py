@@ -4,12 +4,13 @@ No name of a source file gets into a folder's release unless asked for: the name
 hexadecimal digits. A data directory keeps its utterance ids, since its tables speak of them.
 """
 
+import glob
 import hashlib
 import os
 import secrets
 import stat
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dpanon.data.data_dir import DataDir
@@ -32,7 +33,10 @@ class Source:
 
 @dataclass(frozen=True)
 class Plan:
-    """``kind`` is file, folder or data; ``troubles`` are (path, reason) of what cannot even be tried."""
+    """``kind`` is file, folder or data; ``troubles`` are (path, reason) of what cannot even be tried.
+
+    ``part`` is (K, N) for every Nth recording of a data directory from the Kth on: one job of an array.
+    """
 
     kind: str
     source: Path
@@ -41,13 +45,25 @@ class Plan:
     troubles: tuple[tuple[Path, str], ...] = ()
     passed_over: tuple[Path, ...] = ()
     data: DataDir | None = None
+    part: tuple[int, int] | None = None
 
     @property
     def partial(self) -> Path:
-        return self.out.with_name(self.out.name + PARTIAL)
+        middle = "" if self.part is None else ".part{}of{}".format(*self.part)
+        return self.out.with_name(f"{self.out.name}{middle}{PARTIAL}")
+
+    @property
+    def whole(self) -> "Plan":
+        """That of which this is a part."""
+        return replace(self, part=None)
+
+    def parts_begun(self) -> list[Path]:
+        """Unfinished releases of parts, beside OUT."""
+        found = self.out.parent.glob(f"{glob.escape(self.out.name)}.part*of*{PARTIAL}")
+        return sorted(path for path in found if (path / "run.json").is_file())
 
 
-def make_plan(source: Path, out: Path, keep_names: bool = False) -> Plan:
+def make_plan(source: Path, out: Path, keep_names: bool = False, part: tuple[int, int] | None = None) -> Plan:
     """Look at IN and OUT; UsageError for what cannot be meant. Nothing is written, no audio is read."""
     if not source.exists():
         raise UsageError(f"{source}: no such file or directory")
@@ -66,6 +82,11 @@ def make_plan(source: Path, out: Path, keep_names: bool = False) -> Plan:
     for item in plan.sources:
         if _within(_real(item.path), _real(out)) or _within(_real(item.path), _real(plan.partial)):
             raise UsageError(f"{item.path} lies where the output would go; choose another OUT")
+    if part is not None:
+        if plan.kind != "data":
+            raise UsageError(f"--part is of a data directory, and {source} has no wav.scp")
+        mine = slice(part[0] - 1, None, part[1])
+        plan = replace(plan, sources=plan.sources[mine], troubles=plan.troubles[mine], part=part)
     return plan
 
 

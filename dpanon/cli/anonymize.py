@@ -27,14 +27,13 @@ from tqdm import tqdm
 
 from dpanon.anonymize.batch import Result, release
 from dpanon.anonymize.sources import Plan, make_plan, printable
+from dpanon.anonymize.systems import DEFAULTS, SYSTEMS, check_parameters, option
 from dpanon.anonymize.workers import Options
 from dpanon.cli import INTERRUPTED, ArgumentParser, boolean, run
 from dpanon.errors import UsageError
 from dpanon.features.f0 import METHODS
 from dpanon.privacy.floors import VACUOUS
 
-SYSTEMS = ("dp", "plain", "voxlet")
-EPSILON_F0, EPSILON_BN = 10.0, 100.0
 RULES = ("corrected", "as-published")  # as dpanon.anonymize.embeddings has them, which loads torch
 CONVERTERS = ("openvoice",)  # as dpanon.anonymize.converter has them
 BEAT = 10  # seconds between lines of a log
@@ -44,7 +43,7 @@ def main(argv: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if argv is None else argv
     args = parse_args(arguments)
     options = options_of(args)
-    plan = make_plan(args.source, args.out, args.keep_names)
+    plan = make_plan(args.source, args.out, args.keep_names, args.part)
     if options.cap_epsilon_speaker is not None and plan.data is None:
         raise UsageError("--cap-epsilon-speaker needs a data directory, whose utt2spk says who speaks")
     if plan.passed_over:
@@ -58,6 +57,10 @@ def main(argv: list[str] | None = None) -> int:
         print(f"\ninterrupted: what is finished is kept in {plan.partial}. To go on:", file=sys.stderr)
         print(f"  dpanon anonymize {shlex.join(arguments)}", file=sys.stderr)
         return INTERRUPTED
+    if plan.part is not None:
+        kept = f" ({result.kept} of them before)" if result.kept else ""
+        print(f"{plan.out}: part {args.part[0]}: {result.released} made{kept}, {result.refused} refused")
+        return 1 if result.refused and not args.allow_refused else 0
     print(summary(result))
     return 1 if result.statement is None or (result.refused and not args.allow_refused) else 0
 
@@ -67,12 +70,19 @@ def parse_args(argv: list[str]):
     parser.add_argument("source", type=Path, metavar="IN", help="audio file, folder, or data directory")
     parser.add_argument("out", type=Path, metavar="OUT", help="file.wav or directory; must not exist")
     parser.add_argument(
-        "--system", choices=SYSTEMS, default="dp", help="voxlet: noise in the voice; plain: none at all"
+        "--system",
+        choices=list(SYSTEMS),
+        default="dp",
+        help="dp: noise in what is said and in its pitch; plain: none at all; dp_bn, dp_pitch: in one of them; token: "
+        "few tokens for what is said; voxlet: noise in the voice (see README.md)",
     )
-    parser.add_argument("--epsilon-f0", type=epsilon, help=f"of the pitch of an utterance (default {EPSILON_F0:g})")
-    parser.add_argument(
-        "--epsilon-bn", type=epsilon, help=f"of a frame of 10 ms of what is said (default {EPSILON_BN:g}; or 10, 1)"
-    )
+    for name, what in (
+        ("epsilon_f0", "of the pitch of an utterance"),
+        ("epsilon_bn", "of a frame of 10 ms of what is said"),
+        ("epsilon_token", "system token: of a token of what is said"),
+        ("mu_f0", "systems token, dp_contour: of the pitch contour of an utterance"),
+    ):
+        parser.add_argument(option(name), type=epsilon, help=f"{what} (default {DEFAULTS[name]:g})")
     parser.add_argument("--mu", type=epsilon, help="voxlet: of the voice of an utterance")
     parser.add_argument("--noise-level", type=epsilon, metavar="N", help="voxlet: 1 / mu by the rule for sigma")
     parser.add_argument("--sigma-rule", choices=RULES, help="voxlet: sigma = 2 U / mu (corrected, default), or U / mu")
@@ -105,22 +115,22 @@ def parse_args(argv: list[str]):
     parser.add_argument(
         "--ledger-names", type=boolean, default=False, help="write the names of the output into the ledger as well"
     )
+    parser.add_argument(
+        "--part", type=part, metavar="K/N", help="a job of an array: every Nth utterance of a data directory, no name"
+    )
     parser.add_argument("--keyed-noise", type=int, metavar="SEED", help="repeatable, for tests; NOT releasable")
     return parser.parse_args(argv)
 
 
 def options_of(args) -> Options:
     check_voxlet_options(args)
-    noise = args.system == "dp" or (args.system == "voxlet" and args.epsilon_f0 is not None)
-    if args.system == "plain" and (args.epsilon_f0 is not None or args.epsilon_bn is not None):
-        raise UsageError("the system plain has no noise: leave out --epsilon-f0 and --epsilon-bn, or choose dp")
+    noise = check_parameters(args.system, {name: getattr(args, name) for name in DEFAULTS}, defaults=True)
     if args.models is not None and not args.models.is_dir():
         raise UsageError(f"--models {args.models}: no such directory")
     check_ledger_options(args)
     return Options(
         system=args.system,
-        epsilon_f0=(EPSILON_F0 if args.epsilon_f0 is None else args.epsilon_f0) if noise else None,
-        epsilon_bn=(EPSILON_BN if args.epsilon_bn is None else args.epsilon_bn) if noise else None,
+        **noise,
         target=args.target,
         f0_method=args.f0_method,
         models=str(args.models.resolve()) if args.models else "",
@@ -151,14 +161,12 @@ def check_voxlet_options(args) -> None:
         return
     if (args.mu is None) == (args.noise_level is None):
         raise UsageError("the system voxlet takes --mu or --noise-level (1 / mu), one of them")
-    if (args.epsilon_bn is None) != (args.epsilon_f0 is None):
-        raise UsageError("the system voxlet takes --epsilon-bn and --epsilon-f0 together, or neither")
     if args.target != "random":
         raise UsageError("the system voxlet takes no --target: its voice is the released one of the recording")
-    if args.converter and (args.epsilon_bn is not None or args.voice_model is None):
+    if args.converter and (args.voice_model is None or any(getattr(args, name) is not None for name in DEFAULTS)):
         raise UsageError(
             "--converter takes content and pitch from the recording, without noise, and needs --voice-model, trained "
-            "on its own embeddings: leave out --epsilon-bn and --epsilon-f0, give --voice-model"
+            "on its own embeddings: leave out the epsilons of those, give --voice-model"
         )
 
 
@@ -168,6 +176,8 @@ def check_ledger_options(args) -> None:
     if args.ledger is None:
         if caps or args.cap_delta is not None or args.ledger_names:
             raise UsageError("a cap is kept by a ledger: give --ledger FILE as well")
+    elif args.part is not None and "SLURM_JOB_ID" in os.environ:
+        raise UsageError("a ledger is locked on one machine, and parts run on several: leave out --part or --ledger")
     elif args.keyed_noise is not None:
         raise UsageError("--ledger counts what is released, and what --keyed-noise makes may not be: leave one out")
     elif caps and args.system == "plain":
@@ -270,6 +280,13 @@ def positive(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise ArgumentTypeError(f"expected a whole number > 0, got {text!r}")
     return int(text)
+
+
+def part(text: str) -> tuple[int, int]:
+    fields = [positive(field) for field in text.split("/")]
+    if len(fields) != 2 or fields[0] > fields[1]:
+        raise ArgumentTypeError(f"expected K/N with 1 <= K <= N, got {text!r}")
+    return fields[0], fields[1]
 
 
 def _number(text: str) -> float:

@@ -28,6 +28,7 @@ def parse_args(argv=None):
     parser.add_argument("--out", type=Path, default=Path("."), help="of the data archive (default: here)")
     parser.add_argument("--partial", type=boolean, default=False, help="documented sizes are not asked for: for trials")
     parser.add_argument("--jobs", type=positive, default=2, help="at once (default: 2)")
+    parser.add_argument("--parts", type=positive, default=1, help="of an array with so many jobs each (default: 1)")
     parser.add_argument("--rtf", type=float, default=ANONYMIZE, help=f"core seconds per second (default: {ANONYMIZE})")
     return parser.parse_args(argv)
 
@@ -36,9 +37,9 @@ def main(argv=None):
     args = parse_args(argv)
     chosen, suffix = layout(args.challenge), check_suffix(args.suffix)
     if args.action == "estimate":
-        found = estimate(args.root / "data", chosen, suffix, args.jobs, args.rtf)
+        found = estimate(args.root / "data", chosen, suffix, args.jobs, args.rtf, args.parts)
         print(
-            f"{found.speech / 3600:.2f} h of speech; with {args.jobs} jobs the release takes about "
+            f"{found.speech / 3600:.2f} h of speech; with {args.jobs * args.parts} jobs the release takes about "
             f"{duration(round(found.release))}, the evaluation {duration(round(found.evaluation))}; "
             f"{found.needed / 1e9:.2f} GB to write, {found.free / 1e9:.1f} GB free"
         )

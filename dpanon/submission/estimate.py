@@ -24,11 +24,12 @@ class Estimate:
     free: int
 
 
-def estimate(data: Path, chosen: Layout, suffix: str, jobs: int, rtf: float = ANONYMIZE) -> Estimate:
+def estimate(data: Path, chosen: Layout, suffix: str, jobs: int, rtf: float = ANONYMIZE, parts: int = 1) -> Estimate:
     """Of the sets that are there and not released yet.
 
     Args:
-        jobs: processes at once.
+        jobs: processes at once, of one part.
+        parts: of a release that is an array of jobs.
         rtf: seconds of one core that the system takes for a second of speech.
     """
     everything = left = tried = 0.0
@@ -45,7 +46,7 @@ def estimate(data: Path, chosen: Layout, suffix: str, jobs: int, rtf: float = AN
         raise SubmissionError(f"{data}: none of the sets of the challenge {chosen.challenge} is there; run stage 0")
     needed = int(left * BYTES_PER_SECOND * SPARE)
     evaluation = (2 * TRANSCRIBE * tried + 2 * EMBED * everything) / jobs
-    return Estimate(everything, left * rtf / jobs, evaluation, needed, shutil.disk_usage(data).free)
+    return Estimate(everything, left * rtf / (jobs * parts), evaluation, needed, shutil.disk_usage(data).free)
 
 
 def check_disk(found: Estimate, data: Path) -> None:

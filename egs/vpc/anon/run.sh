@@ -13,7 +13,8 @@ cd "$(dirname "$0")"
 stage=0                      # first stage to run
 stop_stage=7                 # last stage to run
 list=false                   # only print the stages
-nj=2                         # parallel jobs of release and recognition
+nj=2                         # parallel jobs of recognition; processes of the release
+num_parts=1                  # the release of a set as an array of so many jobs, on a cluster; then without a ledger
 challenge=2026               # 2026 (track 1), 2024 or 2022
 challenge_data=              # the organisers' folder data/; empty: their lists are rebuilt from --corpus
 corpus=                      # LibriSpeech, the folder with SPEAKERS.TXT, where there is no --challenge-data
@@ -91,12 +92,14 @@ if at_stage 3 "public models: the shipped ones, or those in --models"; then
 fi
 
 if at_stage 4 "release: data/<set> -> data/<set>$suffix, with its privacy.json; a target voice for each utterance"; then
-  $submission estimate --challenge "$challenge" --suffix "$suffix" --jobs "$nj"
+  $submission estimate --challenge "$challenge" --suffix "$suffix" --jobs "$nj" --parts "$num_parts"
   for set in data/*/wav.scp; do
     set=$(basename "$(dirname "$set")")
     if [ ! -e "data/$set/privacy.json" ]; then
-      steps/anonymize.sh --nj "$nj" --cmd "$cpu_cmd" --system "$system" --epsilon-f0 "$epsilon_f0" --epsilon-bn "$epsilon_bn" \
-        --noise-level "$noise_level" --models "$models" --keyed-noise "$keyed_noise" --ledger "$ledger" "data/$set" "data/$set$suffix"
+      steps/anonymize.sh --nj "$nj" --num-parts "$num_parts" --cmd "$cpu_cmd" \
+        --system "$system" --epsilon-f0 "$epsilon_f0" --epsilon-bn "$epsilon_bn" \
+        --noise-level "$noise_level" --models "$models" --keyed-noise "$keyed_noise" --ledger "$ledger" \
+        "data/$set" "data/$set$suffix"
     fi
   done
 fi

@@ -68,8 +68,10 @@ def test_the_step(place):
     first = step(place, "--nj", "1", "data/test", "data/one")
     assert first.returncode == 0, first.stderr
     assert step(place, "--nj", "3", "data/test", "data/three").returncode == 0
+    assert step(place, "--nj", "1", "--num-parts", "2", "data/test", "data/parts").returncode == 0
+    assert len(list((place / "exp" / "anonymize" / "parts").glob("part.?.log"))) == 2
     made = content(data / "one")
-    assert made == content(data / "three") and len(DataDir.read(data / "one")) == 4
+    assert made == content(data / "three") == content(data / "parts") and len(DataDir.read(data / "one")) == 4
     for name in ("wav.scp", "utt2spk", "privacy.json", "privacy.jsonl", "wav/spk-3.wav"):
         assert name in made
 

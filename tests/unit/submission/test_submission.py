@@ -15,6 +15,7 @@ from dpanon.data.data_dir import DataDir, write_data_dir
 from dpanon.evaluate.metrics import write_metrics
 from dpanon.submission import SubmissionError
 from dpanon.submission.check import audio_problems
+from dpanon.submission.estimate import estimate
 from dpanon.submission.layouts import LAYOUTS, layout
 from dpanon.submission.pack import archive_problems
 
@@ -393,6 +394,8 @@ def test_an_estimate_before_anything(submit, capsys, monkeypatch):
     out = capsys.readouterr().out
     assert "h of speech" in out and "0.00 GB to write" in out
     shutil.rmtree(root / "data" / f"train-clean-360{SUFFIX}")
+    one, six = (estimate(root / "data", layout("2026"), SUFFIX, jobs, parts=parts) for jobs, parts in ((1, 1), (2, 3)))
+    assert one.release == pytest.approx(6 * six.release) and one.release > 0
     monkeypatch.setattr("shutil.disk_usage", lambda path: type("Disk", (), {"free": 10})())
     with pytest.raises(SubmissionError, match="are free"):
         call("estimate")
