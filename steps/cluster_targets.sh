@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Target voices: pseudo-speakers averaged over clusters of public speakers -> <targets-dir>/targets.safetensors
+# Target voices: pseudo-speakers averaged over clusters of public speakers -> <targets-dir>/{targets.safetensors,contour.json}
 #
 # <data-dir> has f0.scp, xvector.scp and spk2gender; its speakers must be true ones.
 #
@@ -24,4 +24,4 @@ if already_done "$out" f0="$data/f0.scp" xvector="$data/xvector.scp" utt2spk="$d
 fi
 # shellcheck disable=SC2086  # cmd is a command and its options
 $cmd "$out/cluster.log" python3 -m dpanon.cli.cluster_targets "$data" "$out"
-mark_done "$out" "$out/targets.safetensors"
+mark_done "$out" "$out/targets.safetensors" "$out/contour.json"

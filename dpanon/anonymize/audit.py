@@ -44,7 +44,7 @@ class BlindNoise(KeyedNoise):
 
 
 def audit_system(system: Any) -> list[Finding]:
-    """Findings about a system with noise: ``anonymize`` and its mechanisms ``frames`` and ``box``.
+    """Findings about a system dp: ``anonymize`` and the mechanisms in its content (frames) and prosody (box).
 
     The recordings are made here: two unlike signals of equal length. With the values that enter the mechanisms taken
     away, both must give the same waveform bit by bit: what differs has gone around the noise.
@@ -74,17 +74,17 @@ def recordings() -> tuple[np.ndarray, np.ndarray]:
 
 def _scales(system: Any, result: Any, watched: RecordingNoise) -> list[Finding]:
     """The noise that was drawn against the one that the two claims need, worked out from the claims alone."""
-    num = result.num_frames
+    num, channels = result.num_frames, system.prosody.box.channels
     found = []
     for name, entries, diameter, claim in (
-        ("bn", num * system.frames.dim, 2.0, result.guarantee_frame.epsilon()),
-        ("f0", num * system.box.channels, float(num * system.box.channels), result.guarantee_f0.epsilon()),
+        ("bn", num * system.extractor.width, 2.0, result.guarantee_frame.epsilon()),
+        ("f0", num * channels, float(num * channels), result.guarantee_f0.epsilon()),
     ):
         needed = diameter / claim
         sizes = [x.size for family, scale, x in watched.draws if family == "laplace" and scale >= needed]
         covered = entries if entries in sizes else 0
         found.append(Finding(f"entries of {name} with noise", covered < entries, float(covered), float(entries)))
-    biggest = max(float(np.abs(x).sum(-1).max()) for _, _, x in watched.draws if x.shape[-1] == system.frames.dim)
+    biggest = max(float(np.abs(x).sum(-1).max()) for _, _, x in watched.draws if x.shape[-1] == system.extractor.width)
     found.append(Finding("largest L1 norm of a frame before the noise", biggest > 1.0, biggest, 1.0))
     frames = result.samples.size / SHIFT
     found.append(Finding("frames of the waveform", frames != num, frames, float(num)))

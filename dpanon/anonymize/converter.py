@@ -48,7 +48,6 @@ class Converter(Protocol):
 class ConvertedSpeech:
     """A system as ``dpanon.anonymize.pipeline.System`` is one: ``protector`` holds the VAE and the mechanism."""
 
-    frames = box = None  # content and f0 get no noise: the converter takes them from the recording
     name = "voxlet"
 
     def __init__(self, converter: Converter, protector: Protector):
@@ -58,13 +57,10 @@ class ConvertedSpeech:
             raise UsageError(f"{converter.name} gives {converter.dim} entries, the voice model takes {protector.dim}")
         self.converter, self.protector, self.f0_method = converter, protector, "swift"
         self.mechanism: SpeakerGaussian = protector.mechanism
-        self.voice = self  # what says what a release will promise
         self.pool = TargetPool([Target("released", "", converter.public_voice, 0.0, 1.0)])
 
-    def guarantee(self, whole: bool, sampler: str) -> Guarantee:
+    def promise(self, num_frames: int, sampler: str) -> Guarantee:
         """Per speaker, given equal content and prosody; there is no noise in those."""
-        if whole:
-            raise ValueError("a converter's content and f0 have no noise")
         return self.mechanism.guarantee(sampler)
 
     @torch.inference_mode()
@@ -78,7 +74,7 @@ class ConvertedSpeech:
         num = num_frames(len(samples))
         protected = self.protector.protect(self.converter.embed(samples), noise)
         # private until here; from here on only the released voice is used, and the recording as content and prosody
-        claim = self.guarantee(False, protected.guarantee.sampler)
+        claim = self.promise(num, protected.guarantee.sampler)
         with torch.random.fork_rng(devices=[]):  # the converter samples: no privacy noise, repeatable with keyed noise
             if isinstance(noise, KeyedNoise):
                 torch.manual_seed(1)

@@ -1,8 +1,9 @@
 """The shipped weights: safetensors bundles, and how the parts of a system are put together from them.
 
-    pretrained/bn_<name>.safetensors     bottleneck extractor      name: plain, eps100, eps10, eps1 (of one frame)
+    pretrained/bn_<name>.safetensors     bottleneck extractor      name: plain, eps100, eps10 (of one frame), token
     pretrained/synth_<name>.safetensors  synthesizer; an extractor without one goes with that of the next larger epsilon
     pretrained/f0_<name>.safetensors     pitch auto-encoder        name: eps100, eps10, eps1 (of one utterance)
+    pretrained/contour.json              public shape of f0 contours (rank, radius and centre of LowRankPitch)
     pretrained/targets.safetensors       pseudo-speakers
     speaker.safetensors                  auto-encoder of x-vectors (system voxlet); not shipped, --voice-model
 
@@ -11,14 +12,20 @@ The file's metadata holds the configuration; numbers are float16 on disk and flo
 
 import dataclasses
 import json
+import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
+from dpanon.anonymize.content import Content, Frames, Tokens
 from dpanon.anonymize.embeddings import Protector, speaker_mechanism
 from dpanon.anonymize.pipeline import System
+from dpanon.anonymize.prosody import Boxed, Contour, Converted, Kept, Naive, Prosody
+from dpanon.anonymize.systems import check_parameters, parts_of
 from dpanon.anonymize.voxlet import ReleasedVoice
 from dpanon.config import load_config
 from dpanon.errors import UsageError
@@ -27,11 +34,11 @@ from dpanon.models.bottleneck import Bottleneck, BottleneckConfig
 from dpanon.models.gender_autoencoder import GenderAutoencoder, GenderAutoencoderConfig
 from dpanon.models.pitch_autoencoder import PitchAutoencoder, PitchAutoencoderConfig
 from dpanon.models.speaker_vae import SpeakerVae, SpeakerVaeConfig
+from dpanon.models.tokens import num_symbols
 from dpanon.synth.harmonic import HarmonicConfig, HarmonicNoise
 from dpanon.synth.targets import TargetPool
 
 SHIPPED = Path(__file__).parent / "pretrained"
-SYSTEMS = ("dp", "plain", "voxlet")
 _NETWORKS: dict[str, tuple[Any, Any]] = {
     "bn": (Bottleneck, BottleneckConfig),
     "f0": (PitchAutoencoder, PitchAutoencoderConfig),
@@ -58,8 +65,8 @@ def load_network(kind: str, path: Path) -> nn.Module:
     from safetensors import safe_open
 
     make, config_class = _NETWORKS[kind]
+    values = _configuration(path)
     with safe_open(path, "pt") as file:
-        values = json.loads(file.metadata()["config"])
         tensors = {name: file.get_tensor(name).float() for name in file.keys()}
     config: Any = load_config(config_class, None, [f"{k}={json.dumps(v)}" for k, v in values.items()])
     network = make(config)
@@ -68,6 +75,13 @@ def load_network(kind: str, path: Path) -> nn.Module:
             network.register_buffer(name, torch.zeros_like(tensors[name]))
     network.load_state_dict(tensors)
     return network.eval().requires_grad_(False)
+
+
+def _configuration(path: Path) -> dict[str, Any]:
+    from safetensors import safe_open
+
+    with safe_open(path, "pt") as file:
+        return json.loads(file.metadata()["config"])
 
 
 def shipped_epsilons(kind: str, models: Path = SHIPPED) -> list[float]:
@@ -81,6 +95,8 @@ def load_system(
     epsilon_bn: float | None = None,
     epsilon_f0: float | None = None,
     models: Path | None = None,
+    epsilon_token: float | None = None,
+    mu_f0: float | None = None,
     mu: float | None = None,
     noise_level: float | None = None,
     sigma_rule: str | None = None,
@@ -89,54 +105,79 @@ def load_system(
     """Put a system together.
 
     Args:
-        name: ``dp`` (noise in bn and f0), ``plain`` (the same without noise: no guarantee) or ``voxlet`` (the
-            recording's own x-vector with noise; bn and f0 as in plain, or as in dp when both epsilons are given).
-        epsilon_bn: of one frame; needed by ``dp``. Weights exist for some values only.
-        epsilon_f0: of one utterance; needed by ``dp``. Any value: the nearest trained weights serve,
+        name: one of ``systems.SYSTEMS``, which says how it releases content and prosody; ``voxlet`` (the recording's
+            own x-vector with noise) does it with the noise that is asked for, or with none.
+        epsilon_bn: of one frame (content ``frames``). Weights with codes serve any value, dense ones their own.
+        epsilon_token: of one token (content ``tokens``).
+        epsilon_f0: of one utterance (prosody ``box`` and ``naive``). Any value: the nearest trained weights serve,
             the noise is always that of the value asked for.
+        mu_f0: of one utterance (prosody ``contour``).
         models: directory of weights, the shipped ones by default.
         mu, noise_level, sigma_rule: of voxlet, see ``dpanon.anonymize.embeddings.speaker_mechanism``.
         voice_model: directory with speaker.safetensors for voxlet; that of ``models`` by default.
 
     Raises:
-        UsageError: an unknown system, a missing epsilon, or one without weights.
+        UsageError: an unknown system, a missing or unused parameter, or one without weights.
     """
-    from dpanon.privacy import BottleneckFrames, PitchBox
-
     models = SHIPPED if models is None else models
-    if name not in SYSTEMS:
-        raise UsageError(f"unknown system {name!r}; choose one of {', '.join(SYSTEMS)}")
-    if name == "voxlet":
-        if (epsilon_bn is None) != (epsilon_f0 is None):
-            raise UsageError("the system voxlet takes --epsilon-bn and --epsilon-f0 together, or neither")
-        system = load_system("plain" if epsilon_bn is None else "dp", epsilon_bn, epsilon_f0, models)
-        system.name, system.voice = name, _voice(voice_model or models, system.pool, mu, noise_level, sigma_rule)
-        return system
-    if (mu, noise_level, sigma_rule) != (None, None, None):
+    given = {"epsilon_bn": epsilon_bn, "epsilon_token": epsilon_token, "epsilon_f0": epsilon_f0, "mu_f0": mu_f0}
+    noise = check_parameters(name, given)
+    if name != "voxlet" and (mu, noise_level, sigma_rule) != (None, None, None):
         raise UsageError(f"--mu, --noise-level and --sigma-rule are of the system voxlet, not of {name}")
+    content, prosody = parts_of(name, given)
     pool = TargetPool.load(_existing(models / "targets.safetensors"))
-    if name == "plain":
-        if epsilon_bn is not None or epsilon_f0 is not None:
-            raise UsageError("the system plain has no noise: leave out --epsilon-bn and --epsilon-f0, or choose dp")
-        return System("plain", _load("bn", "plain", models), _synth("plain", models), pool)
-    if epsilon_bn is None or epsilon_f0 is None:
-        raise UsageError("the system dp needs --epsilon-bn (of one frame) and --epsilon-f0 (of one utterance)")
-    frames = BottleneckFrames(epsilon_bn)  # checks the value first
-    trained = shipped_epsilons("bn", models)
-    if epsilon_bn not in trained:
-        raise UsageError(
-            f"no weights for --epsilon-bn {epsilon_bn:g}; choose one of {', '.join(f'{e:g}' for e in trained)}, "
-            "or train it with stages 2 and 3 of egs/librispeech/anon and give --models"
-        )
-    PitchBox(epsilon_f0, 1)
-    pitch_trained = shipped_epsilons("f0", models)
-    if not pitch_trained:
+    released, weights = _content(content, noise, models)
+    voice = _voice(voice_model or models, pool, mu, noise_level, sigma_rule) if name == "voxlet" else None
+    return System(name, released, _prosody(prosody, noise, models), _synth(weights, models), pool, voice=voice)
+
+
+def _content(part: str, noise: Mapping[str, float], models: Path) -> tuple[Content, str]:
+    """The content of a system, and the name of the weights."""
+    from dpanon.privacy import BottleneckFrames, TokenResponse
+
+    if part == "clear":
+        return Frames(_load("bn", "plain", models)), "plain"
+    if part == "frames":
+        epsilon = BottleneckFrames(noise["epsilon_bn"]).epsilon  # a bad value shows before the weights are looked for
+        weights = f"eps{_trained_for(epsilon, models):g}"
+        extractor = _load("bn", weights, models)
+        return Frames(extractor, BottleneckFrames(epsilon, extractor.width)), weights
+    weights = "token" if (models / "bn_token.safetensors").exists() else f"eps{_trained_for(1e-9, models):g}"
+    extractor = _load("bn", weights, models)
+    return Tokens(extractor, TokenResponse(noise["epsilon_token"], num_symbols(extractor.codes))), weights
+
+
+def _prosody(part: str, noise: Mapping[str, float], models: Path) -> Prosody:
+    from dpanon.privacy import LowRankPitch, PitchBox
+
+    if part in ("kept", "converted"):
+        return Kept() if part == "kept" else Converted()
+    if part == "contour":
+        shape = json.loads(_existing(models / "contour.json").read_text())
+        return Contour(LowRankPitch(noise["mu_f0"], shape["rank"], shape["radius"], np.array(shape["centre"])))
+    epsilon = PitchBox(noise["epsilon_f0"], 1).epsilon
+    if part == "naive":
+        return Naive(PitchBox(epsilon, 1))
+    trained = shipped_epsilons("f0", models)
+    if not trained:
         raise UsageError(f"no f0 weights in {models}: run stages 2 and 3 of the recipe again")
-    nearest = min(pitch_trained, key=lambda e: abs(torch.log(torch.tensor(e / epsilon_f0))))
-    pitch = _load("f0", f"eps{nearest:g}", models)
-    box = PitchBox(epsilon_f0, pitch.config.channels)
-    bn = f"eps{epsilon_bn:g}"
-    return System("dp", _load("bn", bn, models), _synth(bn, models), pool, frames, pitch, box)
+    nearest = min(trained, key=lambda e: abs(math.log(e / epsilon)))
+    network = _load("f0", f"eps{nearest:g}", models)
+    return Boxed(network, PitchBox(epsilon, network.config.channels))
+
+
+def _trained_for(epsilon: float, models: Path) -> float:
+    """The epsilon whose extractor serves. Dense weights serve their own only; codes are read under any noise."""
+    trained = shipped_epsilons("bn", models)
+    if epsilon in trained:
+        return epsilon
+    coded = [other for other in trained if _configuration(models / f"bn_eps{other:g}.safetensors").get("codebooks")]
+    if coded:
+        return min(coded, key=lambda other: abs(math.log(other / epsilon)))
+    raise UsageError(
+        f"no weights for --epsilon-bn {epsilon:g}; choose one of {', '.join(f'{e:g}' for e in trained)}, "
+        "or train it with stages 2 and 3 of egs/librispeech/anon and give --models"
+    )
 
 
 def _voice(

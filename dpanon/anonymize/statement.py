@@ -29,14 +29,16 @@ def utterance_row(utt: str, anonymized: Any, keyed: bool) -> dict[str, Any]:
     """One line of privacy.jsonl. ``anonymized`` is what a system returns for one utterance."""
     whole: Guarantee = anonymized.guarantee
     frame: Guarantee | None = anonymized.guarantee_frame
+    tokens = frame if frame is not None and frame.unit == "segment" else None
     claims = whole.kind != "none"
     never = NEVER_COVERED[1:] if STEP in whole.public_side_info else NEVER_COVERED  # padded: the length is covered
     return {
         "utt": utt,
         "num_frames": int(anonymized.num_frames),
         "epsilon_f0": _epsilon(anonymized.guarantee_f0),
-        "epsilon_bn": _epsilon(frame),
-        "epsilon_frame": _epsilon(frame),
+        "epsilon_bn": _epsilon(frame if tokens is None else None),
+        "epsilon_frame": _epsilon(frame if tokens is None else None),
+        **({} if tokens is None else {"epsilon_token": _epsilon(tokens), "num_tokens": tokens.num_units}),
         "epsilon_utterance": _epsilon(whole),
         "unit": whole.unit,
         "adjacency": whole.adjacency if claims else None,
@@ -116,7 +118,8 @@ def _sentence(guarantee: Guarantee, worst: Mapping, num: int, releasable: bool) 
     else:
         text = f"{num} utterances, one release of each. The one that costs most: {guarantee.sentence()}"
         if worst["frame"] is not None:
-            text += f" Of every frame: {Guarantee.from_dict(worst['frame']).sentence()}"
+            part = Guarantee.from_dict(worst["frame"])
+            text += f" Of every {part.unit}: {part.sentence()}"
     return text if releasable else f"NOT RELEASABLE. {text}"
 
 

@@ -56,6 +56,8 @@ class Options:
     cap_epsilon: float | None = None  # of all releases of a recording
     cap_epsilon_speaker: float | None = None
     cap_delta: float = 0.0
+    epsilon_token: float | None = None
+    mu_f0: float | None = None
     mu: float | None = None  # of the released voice; voxlet only, as the next two
     noise_level: float | None = None
     sigma_rule: str | None = None
@@ -65,7 +67,7 @@ class Options:
     def record(self) -> dict[str, Any]:
         """What a run that goes on must have in common with the one that was stopped: all but the caps."""
         values = {name: value for name, value in asdict(self).items() if not name.startswith("cap_")}
-        optional = ("ledger", "mu", "noise_level", "sigma_rule", "voice_model", "converter")
+        optional = ("ledger", "epsilon_token", "mu_f0", "mu", "noise_level", "sigma_rule", "voice_model", "converter")
         return {name: value for name, value in values.items() if value or not name.startswith(optional)}
 
     def public(self) -> dict[str, Any]:
@@ -117,13 +119,16 @@ def load(options: Options) -> Any:
     from dpanon.anonymize.pretrained import load_system
 
     models = Path(options.models) if options.models else None
-    voice: dict[str, Any] = {}
     if options.converter:
         return load_converted(options)
-    if options.system == "voxlet":
-        voice = {name: getattr(options, name) for name in ("mu", "noise_level", "sigma_rule")}
-        voice["voice_model"] = Path(options.voice_model) if options.voice_model else None
-    system = load_system(options.system, options.epsilon_bn, options.epsilon_f0, models, **voice)
+    more: dict[str, Any] = {
+        name: value
+        for name in ("epsilon_token", "mu_f0", "mu", "noise_level", "sigma_rule")
+        if (value := getattr(options, name)) is not None
+    }
+    if options.voice_model:
+        more["voice_model"] = Path(options.voice_model)
+    system = load_system(options.system, options.epsilon_bn, options.epsilon_f0, models, **more)
     system.f0_method = options.f0_method
     return system
 
@@ -225,14 +230,9 @@ def anonymize_one(system: Any, options: Options, task: Task, ledger: Ledger | No
 
 def promised(system: Any, num_frames: int) -> Guarantee:
     """What a release of so many frames will promise, before it is made."""
-    from dpanon.privacy import Guarantee, SystemNoise
+    from dpanon.privacy import SystemNoise
 
-    sampler, voice = SystemNoise().sampler, getattr(system, "voice", None)
-    if system.frames is None or system.box is None:
-        return Guarantee.none("the system adds no noise") if voice is None else voice.guarantee(False, sampler)
-    frame = system.frames.guarantee(num_frames, sampler)
-    whole = system.box.guarantee(sampler).compose(frame.to_unit("utterance"))
-    return whole if voice is None else whole.compose(voice.guarantee(True, sampler))
+    return system.promise(num_frames, SystemNoise().sampler)
 
 
 def padded(samples: np.ndarray) -> np.ndarray:

@@ -82,8 +82,8 @@ def _system(args) -> list[Finding]:
     models = "" if args.models == "shipped" else args.models
     system = load(Options("dp", args.epsilon_f0, args.epsilon_bn, models=models))
     own = [
-        *suites.frames(args.epsilon_bn, lambda value, dim: type(system.frames)(value, dim), FALSE_ALARM),
-        *suites.f0(args.epsilon_f0, lambda value, channels: type(system.box)(value, channels), FALSE_ALARM),
+        *suites.frames(args.epsilon_bn, lambda value, dim: type(system.content.mechanism)(value, dim), FALSE_ALARM),
+        *suites.f0(args.epsilon_f0, lambda value, channels: type(system.prosody.box)(value, channels), FALSE_ALARM),
     ]
     return audit_system(system) + own
 

@@ -1,8 +1,9 @@
-"""Pseudo-speakers of a public pool: <data-dir> with xvector.scp, f0.scp -> <out-dir>/targets.safetensors.
+"""Public voices: <data-dir> with xvector.scp, f0.scp -> <out-dir>/targets.safetensors (pseudo-speakers), contour.json.
 
 Called by steps/cluster_targets.sh.
 """
 
+import json
 from collections import defaultdict
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from dpanon.cli import ArgumentParser, run
 from dpanon.data.arrays import load_scp
 from dpanon.data.data_dir import DataDir
 from dpanon.synth.targets import make_pool
+from dpanon.train.contour import fit_contour
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -40,6 +42,8 @@ def main(argv: list[str] | None = None) -> None:
     pool = make_pool({s: means[s] for s in stats}, stats, sexes, args.seed)
     args.out.mkdir(parents=True, exist_ok=True)
     pool.save(args.out / "targets.safetensors")
+    shape = fit_contour([f0[utt] for utt in data.utts])
+    (args.out / "contour.json").write_text(json.dumps(shape, indent=1) + "\n")
     print(f"{args.out}: {len(pool.ids)} pseudo-speakers of {len(stats)} people")
 
 

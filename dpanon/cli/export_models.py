@@ -6,13 +6,14 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 
 from dpanon.anonymize.pretrained import save_network
 from dpanon.cli import ArgumentParser, run
-from dpanon.config import load_config
+from dpanon.config import load_config, save_config
 from dpanon.errors import UsageError
 from dpanon.models.bottleneck import Bottleneck
 from dpanon.models.pitch_autoencoder import PitchAutoencoder
@@ -43,7 +44,8 @@ def main(argv: list[str] | None = None) -> None:
             save_network(make(Path(directory)), path, facts)
             print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
     if args.targets is not None:
-        shutil.copyfile(args.targets / "targets.safetensors", args.out / "targets.safetensors")
+        for name in ("targets.safetensors", "contour.json"):
+            shutil.copyfile(args.targets / name, args.out / name)
 
 
 def load_bottleneck(directory: Path) -> Bottleneck:
@@ -57,8 +59,9 @@ def load_bottleneck(directory: Path) -> Bottleneck:
 def save_bottleneck(network: Bottleneck, came_from: Path, directory: Path) -> None:
     """An extractor that was trained on together with a synthesizer, as a training directory of its own."""
     directory.mkdir(parents=True, exist_ok=True)
-    for name in ("config.yaml", "figures.json"):
-        shutil.copyfile(came_from / name, directory / name)
+    config = load_config(TrainBottleneckConfig, came_from / "config.yaml")
+    save_config(replace(config, model=network.config), directory / "config.yaml")
+    shutil.copyfile(came_from / "figures.json", directory / "figures.json")
     state = {f"model.{name}": value for name, value in network.state_dict().items()}
     save_atomically({"state": {"both": state}}, directory / "checkpoint.pt")
 

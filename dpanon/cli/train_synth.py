@@ -28,7 +28,7 @@ def main(argv: list[str] | None = None) -> None:
     save_config(config, args.out / "config.yaml")
     extractor = load_bottleneck(args.bn)
     epsilon = None if args.noise == "none" else float(args.noise)
-    figures = train_synth(config, extractor, epsilon, DataDir.read(args.data), args.out, args.init)
+    figures, extractor = train_synth(config, extractor, epsilon, DataDir.read(args.data), args.out, args.init)
     if config.joint:
         save_bottleneck(extractor, args.bn, args.out / "bn")
     (args.out / "figures.json").write_text(json.dumps(figures, indent=1) + "\n")

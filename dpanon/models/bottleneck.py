@@ -2,9 +2,9 @@
 lie on the unit l1 sphere, and the network behind the noise that makes content features of it.
 
     fbank (T, 80) or recogniser features (T/2, 384)
-        -> encode -> bn (T, 256) -> [noise: dpanon.privacy] -> decode -> content (T/2, 256)
+        -> encode -> bn (T, 256) -> [noise: dpanon.privacy] -> denoise -> decode -> content (T/2, 256)
 
-What carries the guarantee is the noised bn; ``decode`` only post-processes it. The paper's extractor
+What carries the guarantee is the noised bn; the rest only post-processes it. The paper's extractor
 also took the speaker's i-vector, which nothing protects; this one does not.
 """
 
@@ -14,7 +14,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from dpanon.models.codes import COLUMN, Codebooks
+
 FEATURES = {"fbank": 80, "whisper": 384}  # values per frame
+CODE_CONTEXT = 100  # frames that a code's posterior is taken to depend on: a second
 _SCALE = {"fbank": 3.0, "whisper": 1.0}  # about their deviation
 
 
@@ -29,6 +32,8 @@ class BottleneckConfig:
     encoder_dilations: tuple[int, ...] = (1, 1, 2, 2)
     decoder_dilations: tuple[int, ...] = (1, 1, 2, 2, 3)
     content: int = 256
+    codebooks: int = 0  # what gets the noise is the dense bottleneck, or the codes of so many codebooks
+    code_size: int = 0  # vectors of each
 
 
 class FactorisedTdnn(nn.Module):
@@ -86,19 +91,30 @@ class Bottleneck(nn.Module):
         self.from_norm = ChannelNorm(c.hidden)
         self.decoder = nn.ModuleList(FactorisedTdnn(c.hidden, c.factor, d) for d in c.decoder_dilations)
         self.to_content = nn.Conv1d(c.hidden, c.content, 1)
+        self.codes = Codebooks(c.codebooks, c.code_size, COLUMN * c.bottleneck) if c.codebooks else None
+
+    @property
+    def width(self) -> int:
+        """Entries of a frame that gets the noise."""
+        return self.config.bottleneck if self.codes is None else self.codes.width
 
     @property
     def context(self) -> int:
         """Frames of 10 ms on either side that one content frame depends on."""
         dilations = self.config.encoder_dilations + self.config.decoder_dilations
-        return 2 * sum(2 * dilation for dilation in dilations) + 8
+        return 2 * sum(2 * dilation for dilation in dilations) + 8 + (0 if self.codes is None else CODE_CONTEXT)
 
     def encode(self, features: Tensor, mean: Tensor | None = None) -> Tensor:
-        """Features (N, T, 80) at 10 ms, or (N, T/2, 384) at 20 ms, -> bn before noise (N, T, bottleneck).
+        """Features (N, T, 80) at 10 ms, or (N, T/2, 384) at 20 ms, -> bn before noise (N, T, width).
 
         Every frame has unit l1 norm. ``mean`` (N, 1, .) is that of the whole utterance when
         ``features`` is a part of it.
         """
+        bn = self.dense(features, mean)
+        return bn if self.codes is None else self.codes.one_hot(self.codes.quantise(to_columns(bn)), bn.shape[1])
+
+    def dense(self, features: Tensor, mean: Tensor | None = None) -> Tensor:
+        """As ``encode``, before codes take the place of it: (N, T, bottleneck)."""
         fast = self.config.features == "fbank"
         num = features.shape[1] if fast else 2 * features.shape[1]
         mean = features.mean(1, keepdim=True) if mean is None else mean
@@ -112,8 +128,39 @@ class Bottleneck(nn.Module):
         x = x.view(n, 2, -1, half).permute(0, 3, 1, 2).reshape(n, 2 * half, -1)  # -> (N, T, M)
         return to_l1_sphere(x[:, :num])
 
+    def denoise(self, bn: Tensor, scale: float) -> Tensor:
+        """bn after Laplace noise of ``scale`` (0: none), (N, T, width) -> (N, T, bottleneck). Post-processing.
+
+        A dense bn stays as it is. Of codes, all of an utterance say together what each of them probably was.
+        """
+        if self.codes is None:
+            return bn
+        columns = self.codes.expect(self.codes.posterior(bn, scale))
+        return columns.reshape(len(bn), -1, self.config.bottleneck)[:, : bn.shape[1]]
+
+    def transmit(self, features: Tensor, mean: Tensor | None, noise: nn.Module, scale: float) -> tuple[Tensor, Tensor]:
+        """For training: content (N, ceil(T/2), content) through ``noise``, and what codes cost.
+
+        The gradient passes codes as if they were not there (straight through), and reaches their vectors, too.
+        The cost draws columns and code vectors together.
+        """
+        bn = self.dense(features, mean)
+        if self.codes is None:
+            return self.decode(noise(bn)), bn.new_zeros(())
+        columns, num = to_columns(bn), bn.shape[1]
+        chosen = self.codes.quantise(columns)
+        if self.training:
+            self.codes.observe(chosen)
+        near = self.codes.expect(nn.functional.one_hot(chosen, self.codes.vectors.shape[1]).to(bn.dtype))
+        cost = ((near - columns.detach()).pow(2) + 0.25 * (near.detach() - columns).pow(2)).mean()
+        cost = cost / columns.detach().var()
+        with torch.no_grad():
+            posterior = self.codes.posterior(noise(self.codes.one_hot(chosen, num)), scale)
+        read = self.codes.expect(posterior) + columns - columns.detach()
+        return self.decode(read.reshape(len(bn), -1, self.config.bottleneck)[:, :num]), cost
+
     def decode(self, bn: Tensor) -> Tensor:
-        """bn after noise (N, T, bottleneck) -> content (N, ceil(T/2), content). Post-processing."""
+        """bn after ``denoise`` (N, T, bottleneck) -> content (N, ceil(T/2), content). Post-processing."""
         return self.to_content(self.hidden(bn)).transpose(1, 2)
 
     def hidden(self, bn: Tensor) -> Tensor:
@@ -129,6 +176,13 @@ class Bottleneck(nn.Module):
     def constrain(self) -> None:
         for layer in [*self.encoder, *self.decoder]:
             layer.constrain()
+
+
+def to_columns(bn: Tensor) -> Tensor:
+    """Dense frames (N, T, bottleneck), the last one twice if T is odd -> columns (N, ceil(T/2), 2 bottleneck)."""
+    if bn.shape[1] % COLUMN:
+        bn = torch.cat([bn, bn[:, -1:]], 1)
+    return bn.reshape(len(bn), -1, COLUMN * bn.shape[2])
 
 
 def to_l1_sphere(x: Tensor) -> Tensor:

@@ -97,7 +97,7 @@ def train_bottleneck(
         if any(name.startswith("model.") for name in missing):
             raise ConfigError(f"{init}: not an extractor of this size; --init takes one of the same configuration")
     optimizer = torch.optim.AdamW(both.parameters(), lr=config.loop.lr, betas=(0.9, 0.98), weight_decay=0.01)
-    noise = _train_noise(config.epsilon)
+    noise, scale = train_noise(config.epsilon, model.width)
 
     def step(index: int, batch: list[Crop], rng: np.random.Generator) -> dict[str, float]:
         b = corpus.batch(batch)
@@ -105,7 +105,7 @@ def train_bottleneck(
             x, mean = augment(b["fbank"], b["mean"], config.warp, config.tilt)
         else:
             x, mean = blur(b["content"], config.blur), b["content_mean"]
-        frames = model.decode(noise(model.encode(x, mean)))  # (N, T/2, D)
+        frames, cost = model.transmit(x, mean, noise, scale)  # (N, T/2, D)
         content = frames.transpose(1, 2)
         teacher = functional.l1_loss(t := heads.teacher(content).transpose(1, 2), b["teacher"])
         angle = cosine_loss(t, b["teacher"])
@@ -114,12 +114,12 @@ def train_bottleneck(
             functional.cross_entropy(logits, b["phones"], weight=corpus.phone_weight) if config.phone_weight else 0.0
         )
         mel = functional.l1_loss(heads.mel(content, b["log_f0"], b["xvector"]), b["mel"])
-        loss = teacher + angle + config.phone_weight * phone + config.mel_weight * mel
+        loss = teacher + angle + config.phone_weight * phone + config.mel_weight * mel + cost
         figures = {}
         if match is not None:
             with torch.no_grad():
                 clear = ("fbank", "mean") if match.config.features == "fbank" else ("content", "content_mean")
-                wanted = match.decode(match.encode(*(b[name] for name in clear)))
+                wanted = match.decode(match.denoise(match.encode(*(b[name] for name in clear)), 0.0))
             distance = (frames - wanted).pow(2).mean() / wanted.var()
             loss = loss + config.match_weight * distance
             figures["match"] = distance.item()
@@ -148,10 +148,14 @@ def train_bottleneck(
     )
 
 
-def _train_noise(epsilon: float) -> nn.Module:
+def train_noise(epsilon: float | None, width: int) -> tuple[nn.Module, float]:
+    """The noise of bn frames (N, T, width) and its scale; of None, there is none."""
     from dpanon.privacy import BottleneckFrames
 
-    return BottleneckFrames(epsilon).train_noise()
+    if epsilon is None:
+        return nn.Identity(), 0.0
+    frames = BottleneckFrames(epsilon, width)
+    return frames.train_noise(), frames.scale
 
 
 def augment(x: Tensor, mean: Tensor, warp: float, tilt: float) -> tuple[Tensor, Tensor]:

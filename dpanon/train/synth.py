@@ -24,7 +24,8 @@ from dpanon.models.bottleneck import Bottleneck
 from dpanon.models.losses import StftLoss
 from dpanon.models.recogniser import RecogniserLoss
 from dpanon.synth.harmonic import SHIFT, HarmonicConfig, HarmonicNoise
-from dpanon.train.bottleneck import augment, blur
+from dpanon.train.bottleneck import augment, blur, train_noise
+from dpanon.train.codes import count_tokens, with_codes
 from dpanon.train.loop import LoopConfig, train, update
 
 _FALLBACK_F0 = 150.0  # Hz, for recordings without a voiced frame
@@ -44,25 +45,33 @@ class TrainSynthConfig:
     joint: bool = False  # go on training the extractor too: its content then carries what this synthesizer needs
     envelope_weight: float = 1.0  # of the smoothed log-mel difference
     recogniser_weight: float = 0.0  # of what a recogniser's encoder makes of it, see models.recogniser
+    codebooks: int = 0  # give the extractor, which has none, so many codebooks; their noise is that of one-hot frames
+    code_size: int = 128  # vectors of each
+    code_weight: float = 1.0  # of the distance between the extractor's columns and their codes
     adversarial_from: int = -1  # first step with discriminators; -1: never
     adversarial_weight: float = 0.1
 
 
 def train_synth(
     config: TrainSynthConfig, extractor: Bottleneck, epsilon: float | None, data: DataDir, out: Path, init: Path | None
-) -> dict[str, float]:
+) -> tuple[dict[str, float], Bottleneck]:
     """Train on a data directory with f0.scp and xvector.scp.
 
     Args:
         extractor: trained bn extractor; frozen, unless ``config.joint``.
         epsilon: of one frame, the noise in the content; None for the system `plain`.
         init: a directory of an earlier run to start from.
+
+    Returns:
+        Figures of the last tenth of the run, and the extractor: another one if it was given codebooks here.
     """
     from dpanon.synth.discriminators import Discriminators, discriminator_loss, generator_loss
 
     corpus = _Corpus(data, extractor.config.features)
-    extractor.eval().requires_grad_(config.joint)
-    noise = _train_noise(epsilon)
+    if config.codebooks:
+        extractor = with_codes(extractor, config.codebooks, config.code_size, corpus.some_features())
+    extractor.train(config.joint).requires_grad_(config.joint)
+    noise, scale = train_noise(epsilon, extractor.width)
     model, judges = HarmonicNoise(config.model), Discriminators()
     spectral, mel = StftLoss(), MelLoss()
     recogniser = RecogniserLoss() if config.recogniser_weight > 0 else None
@@ -81,12 +90,15 @@ def train_synth(
                 x, mean = augment(b["features"], b["mean"], config.warp, config.tilt)
             else:
                 x, mean = blur(b["features"], config.blur), b["mean"]
-            content = extractor.decode(noise(extractor.encode(x, mean)))
+            content, cost = extractor.transmit(x, mean, noise, scale)
         made = model(content, b["f0"], b["xvector"], torch.rand(len(batch)))
         true = b["samples"]
         loss_spectral, loss_mel = spectral(made, true), mel(made, true)
         loss = loss_spectral + config.envelope_weight * loss_mel
         figures = {"stft": loss_spectral.item(), "mel": loss_mel.item()}
+        if extractor.codes is not None:
+            loss = loss + config.code_weight * cost
+            figures["codes"] = cost.item()
         if recogniser is not None:
             loss_heard = recogniser(made, true)
             loss = loss + config.recogniser_weight * loss_heard
@@ -100,7 +112,7 @@ def train_synth(
         update(loss, trained, optimizer, config.loop.clip)
         return figures
 
-    return train(
+    done = train(
         out,
         config.loop,
         ({"extractor": extractor} if config.joint else {})
@@ -110,12 +122,9 @@ def train_synth(
         step,
         label="synth",
     )
-
-
-def _train_noise(epsilon: float | None) -> nn.Module:
-    from dpanon.privacy import BottleneckFrames
-
-    return nn.Identity() if epsilon is None else BottleneckFrames(epsilon).train_noise()
+    if config.joint:
+        count_tokens(extractor.eval(), corpus.some_features())
+    return done, extractor
 
 
 class MelLoss(nn.Module):
@@ -171,6 +180,11 @@ class _Corpus:
                 (np.exp(log_f0) if voiced else np.full(len(log_f0), _FALLBACK_F0)).astype(np.float32),
                 xvectors[utt],
             )
+
+    def some_features(self, num: int = 200) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Features and their mean, of recordings spread over the corpus."""
+        items = list(self.items.values())
+        return [(item[1].astype(np.float32), item[2]) for item in items[:: max(1, len(items) // num)]]
 
     def batch(self, crops: list[Crop]) -> dict[str, Tensor]:
         rows: dict[str, list[np.ndarray]] = {n: [] for n in ("samples", "features", "mean", "f0", "xvector")}

@@ -51,6 +51,11 @@ class FakeSystem:
         self.box = PitchBox(epsilon_f0, 1) if name == "dp" else None
         self.pool = FakePool()
 
+    def promise(self, num_frames, sampler):
+        if self.frames is None:
+            return Guarantee.none("the fake adds no noise")
+        return self.box.guarantee(sampler).compose(self.frames.guarantee(num_frames, sampler).to_unit("utterance"))
+
     def anonymize(self, samples, target, noise=None):
         time.sleep(float(os.environ.get("FAKE_DELAY", "0")))
         if np.abs(samples[:10] - 0.25).max() < 1e-3:

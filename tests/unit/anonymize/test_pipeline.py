@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from dpanon.anonymize import pipeline
+from dpanon.anonymize import content
+from dpanon.anonymize.content import Frames
 from dpanon.anonymize.pipeline import System
 from dpanon.anonymize.pretrained import load_network, load_system, save_network, shipped_epsilons
+from dpanon.anonymize.prosody import Boxed, Converted
 from dpanon.errors import UsageError
 from dpanon.models.bottleneck import Bottleneck, BottleneckConfig
 from dpanon.models.pitch_autoencoder import PitchAutoencoder, PitchAutoencoderConfig
@@ -26,17 +28,15 @@ def system():
     pitch = PitchAutoencoder(PitchAutoencoderConfig()).eval()
     return System(
         "dp",
-        extractor,
+        Frames(extractor, BottleneckFrames(10.0, 24)),
+        Boxed(pitch, PitchBox(5.0, 4)),
         synth,
         TargetPool([TARGET]),
-        BottleneckFrames(10.0, 24),
-        pitch,
-        PitchBox(5.0, 4),
     )
 
 
 def plain(system):
-    return System("plain", system.extractor, system.synthesizer, system.pool)
+    return System("plain", Frames(system.extractor), Converted(), system.synthesizer, system.pool)
 
 
 def voice(seconds=1.0, hz=120.0):
@@ -91,9 +91,9 @@ def test_nothing_of_the_source_goes_round_the_mechanisms(system, monkeypatch):
     """With the two released values held fixed, another recording of the same length makes the same waveform."""
     rng = np.random.default_rng(0)
     bn, h = rng.standard_normal((100, 24)).astype(np.float32), rng.random((4, 100)).astype(np.float32)
-    frame, whole = system.frames.guarantee(100), system.box.guarantee()
-    monkeypatch.setattr(system.frames, "release", lambda x, noise: Released(bn, frame))
-    monkeypatch.setattr(system.box, "release", lambda x, noise: Released(h, whole))
+    frame, whole = system.content.mechanism.guarantee(100), system.prosody.box.guarantee()
+    monkeypatch.setattr(system.content.mechanism, "release", lambda x, noise: Released(bn, frame))
+    monkeypatch.setattr(system.prosody.box, "release", lambda x, noise: Released(h, whole))
     noise = rng.standard_normal(16000).astype(np.float32) * 0.2 + 0.3
     a, b, c = (system.anonymize(x, TARGET, keyed()).samples for x in (voice(), noise, np.zeros(16000, np.float32)))
     np.testing.assert_array_equal(a, b)
@@ -119,13 +119,13 @@ def test_parts_of_a_long_recording_fit_together(system, monkeypatch):
     x = voice(3.0)
     torch.nn.init.constant_(system.synthesizer.filters.bias[system.synthesizer.bins :], -14.0)  # no hiss to compare
     whole = plain(system).anonymize(x, TARGET, keyed()).samples
-    monkeypatch.setattr(pipeline, "CHUNK", 100)
+    monkeypatch.setattr(content, "CHUNK", 100)
     parts = plain(system).anonymize(x, TARGET, keyed()).samples
     assert np.abs(whole - parts).max() < 0.05 * np.abs(whole).max()
 
 
 def test_saved_network_is_the_same_in_use(system, tmp_path):
-    for kind, network in (("bn", system.extractor), ("synth", system.synthesizer), ("f0", system.pitch)):
+    for kind, network in (("bn", system.extractor), ("synth", system.synthesizer), ("f0", system.prosody.network)):
         save_network(network, tmp_path / f"{kind}.safetensors", {})
         again = load_network(kind, tmp_path / f"{kind}.safetensors")
         assert again.config == network.config and not again.training
@@ -137,7 +137,7 @@ def models(system, tmp_path):
     for name in ("plain", "eps10"):
         save_network(system.extractor, tmp_path / f"bn_{name}.safetensors", {})
         save_network(system.synthesizer, tmp_path / f"synth_{name}.safetensors", {})
-    save_network(system.pitch, tmp_path / "f0_eps10.safetensors", {})
+    save_network(system.prosody.network, tmp_path / "f0_eps10.safetensors", {})
     system.pool.save(tmp_path / "targets.safetensors")
     return tmp_path
 
@@ -147,8 +147,9 @@ def models(system, tmp_path):
     [
         (("dp", 7.0, 1.0), "no weights for --epsilon-bn 7; choose one of 10"),
         (("dp", None, 1.0), "needs --epsilon-bn"),
-        (("dp", 10.0, None), "needs --epsilon-bn"),
-        (("plain", 10.0, None), "plain has no noise"),
+        (("dp", 10.0, None), "needs --epsilon-f0"),
+        (("plain", 10.0, None), "plain has no such noise: leave out --epsilon-bn"),
+        (("dp_bn", 10.0, 1.0), "dp_bn has no such noise: leave out --epsilon-f0"),
         (("mcadams", None, None), "unknown system 'mcadams'"),
     ],
 )
@@ -176,11 +177,6 @@ def test_an_extractor_shares_the_synthesizer_of_the_next_larger_epsilon(system, 
     (folder / "synth_eps50.safetensors").unlink()
     (folder / "synth_eps100.safetensors").unlink()
     assert load_system("dp", 10.0, 1.0, folder).synthesizer.filters.bias[0] == -4.0  # plain
-
-
-def test_half_a_system_cannot_be_built(system):
-    with pytest.raises(ValueError, match="together"):
-        System("dp", system.extractor, system.synthesizer, system.pool, system.frames)
 
 
 def test_epsilons_are_read_from_the_names(system, tmp_path):

@@ -5,8 +5,10 @@ import pytest
 import torch
 
 from dpanon.anonymize import pretrained
+from dpanon.anonymize.content import Frames
 from dpanon.anonymize.embeddings import Protector, both_rules, speaker_mechanism
 from dpanon.anonymize.pipeline import System
+from dpanon.anonymize.prosody import Boxed, Converted
 from dpanon.anonymize.statement import details, set_statement, utterance_row
 from dpanon.anonymize.voxlet import ReleasedVoice
 from dpanon.anonymize.workers import promised
@@ -43,14 +45,15 @@ def vae():
     return network
 
 
-def system(noise_in_all=False, mu=1.0):
+def system(*noise, mu=1.0):
     torch.manual_seed(0)
     extractor = Bottleneck(BottleneckConfig(hidden=32, factor=8, content=16, bottleneck=24)).eval()
     synth = HarmonicNoise(HarmonicConfig(content=16, channels=32, slow_blocks=1, fast_blocks=1)).eval()
     pitch = PitchAutoencoder(PitchAutoencoderConfig()).eval()
     pool = TargetPool([LOW, HIGH])
-    dp = (BottleneckFrames(10.0, 24), pitch, PitchBox(5.0, 4)) if noise_in_all else ()
-    made = System("voxlet", extractor, synth, pool, *dp)
+    content = Frames(extractor, BottleneckFrames(10.0, 24) if "content" in noise else None)
+    prosody = Boxed(pitch, PitchBox(5.0, 4)) if "pitch" in noise else Converted()
+    made = System("voxlet", content, prosody, synth, pool)
     made.voice = ReleasedVoice(FakeExtractor(), Protector(vae(), SpeakerGaussian(mu, 2.0, 4), 192), pool)
     return made
 
@@ -119,13 +122,20 @@ def test_alone_it_assumes_that_content_and_prosody_tell_nothing():
 
 
 def test_with_noise_in_pitch_and_content_it_is_one_guarantee_without_assumption():
-    made = system(noise_in_all=True).anonymize(speech(), LOW)
+    made = system("content", "pitch").anonymize(speech(), LOW)
     assert made.guarantee.unit == "utterance" and made.guarantee.conditional_on == ()
     assert {part.family for part in made.guarantee.parts} == {"laplace", "gaussian"}
     spent = {(part.family, part.value): part.times for part in made.guarantee.parts}
     assert spent == {("laplace", 5.0): 1, ("laplace", 10.0): made.num_frames, ("gaussian", 1.0): 1}
-    assert promised(system(noise_in_all=True), made.num_frames) == made.guarantee
+    assert promised(system("content", "pitch"), made.num_frames) == made.guarantee
     assert utterance_row("u1", made, keyed=False)["conditional_on"] == ["the number of frames"]
+
+
+@pytest.mark.parametrize(("noise", "left"), [("content", "pitch"), ("pitch", "content")])
+def test_with_noise_in_one_of_them_the_other_is_the_assumption(noise, left):
+    made = system(noise).anonymize(speech(), LOW)
+    assert made.guarantee.unit == "utterance" and made.guarantee.conditional_on == (left,)
+    assert len(made.guarantee.parts) == 2 and promised(system(noise), made.num_frames) == made.guarantee
 
 
 @pytest.mark.parametrize(
@@ -184,5 +194,5 @@ def test_a_trained_voice_is_put_together_from_its_folder(tmp_path, monkeypatch):
     for wrong in ({"mu": 1.0}, {"noise_level": 1.0}, {"sigma_rule": "corrected"}):
         with pytest.raises(UsageError, match="of the system voxlet, not of plain"):
             pretrained.load_system("plain", **wrong)
-    with pytest.raises(UsageError, match="together, or neither"):
-        pretrained.load_system("voxlet", epsilon_bn=10.0, mu=1.0)
+    with pytest.raises(UsageError, match="two noises for the same"):
+        pretrained.load_system("voxlet", epsilon_bn=10.0, epsilon_token=10.0, mu=1.0)

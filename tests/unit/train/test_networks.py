@@ -84,10 +84,25 @@ def test_synthesizer_trains_alone_or_with_its_extractor(data, tmp_path, joint, f
     before = {name: value.clone() for name, value in extractor.state_dict().items()}
     model = HarmonicConfig(content=8, channels=16, slow_blocks=1, fast_blocks=1)
     config = TrainSynthConfig(loop=LOOP, model=model, crop=40, batch=2, joint=joint, adversarial_from=1)
-    figures = train_synth(config, extractor, 10.0, data, tmp_path, None)
+    figures, same = train_synth(config, extractor, 10.0, data, tmp_path, None)
+    assert same is extractor
     assert np.isfinite(figures["mel"]) and np.isfinite(figures["adversarial"])
     moved = any(not torch.equal(value, before[name]) for name, value in extractor.state_dict().items())
     assert moved == joint
+
+
+def test_an_extractor_is_given_codes_and_trained_with_them(data, tmp_path):
+    extractor = Bottleneck(dataclasses.replace(SMALL, features="whisper"))
+    model = HarmonicConfig(content=8, channels=16, slow_blocks=1, fast_blocks=1)
+    config = TrainSynthConfig(loop=LOOP, model=model, crop=40, batch=2, joint=True, codebooks=1, code_size=4)
+    figures, made = train_synth(config, extractor, 10.0, data, tmp_path / "synth", None)
+    assert np.isfinite(figures["codes"]) and made.width == 4 and extractor.codes is None
+    assert made.codes.token_chain.std() > 0, "tokens were counted"
+    save_config(bottleneck_config(), tmp_path / "bn" / "config.yaml")
+    (tmp_path / "bn" / "figures.json").write_text("{}")
+    save_bottleneck(made, tmp_path / "bn", tmp_path / "again")
+    again = load_bottleneck(tmp_path / "again")
+    assert again.config == made.config and torch.equal(again.codes.vectors, made.codes.vectors)
 
 
 def test_a_jointly_trained_extractor_is_a_training_directory_again(data, tmp_path):
