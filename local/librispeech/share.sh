@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Speakers of one part and of a test part -> <data>/{train,attack,test}, nobody in two of them
 #
-# For attacks on embeddings: one set trains models, one attackers, one is attacked. <test-data> joins the last, whose
-# utterances are cut into pieces: a speaker of one long utterance then has some to enrol with and some to be tried.
+# For attacks on embeddings: one set trains models, one attackers, one is attacked; <test-data> joins the last. Utterances
+# are cut into pieces: a speaker of one long utterance then shows how a voice varies, has some to enrol with and some to
+# be tried.
 #
 # Usage: local/librispeech/share.sh [options] <data-dir> <test-data-dir> <data>
 
@@ -28,7 +29,7 @@ fi
 # shellcheck disable=SC2086  # shares is a list
 utils/share_speakers.py "$source" "$data/whole" $shares
 for set in train attack; do
-  utils/combine_data.py "$data/$set" "$data/whole_$set"
+  utils/cut_data.py --seconds "$seconds" --most "$most" "$data/whole_$set" "$data/$set"
 done
 utils/cut_data.py --seconds "$seconds" --most "$most" "$data/whole_test" "$data/pieces_test"
 utils/cut_data.py --seconds "$seconds" --most 1 "$test" "$data/pieces_other" # it has many utterances of a speaker
