@@ -11,13 +11,15 @@ set -euo pipefail
 nj=4                        # processes, of each job
 num_parts=1                 # more than 1: an array of so many jobs, for a cluster, without a ledger
 cmd=utils/run.py            # utils/run.py here, utils/slurm.py on a cluster
-system=dp                   # or plain: no noise, no guarantee; voxlet: noise in the voice
+system=dp                   # see dpanon anonymize --help; plain: no noise, no guarantee; voxlet: noise in the voice
 noise_level=1               # 1 / mu of the voice; voxlet only
 sigma_rule=corrected        # sigma = 2 U / mu, or as-published: U / mu; voxlet only
 voice_model=                # directory of steps/train_speaker.sh; empty: the shipped one; voxlet only
-dp_too=false                # true: noise in f0 and bn as of dp; voxlet only
-epsilon_f0=10               # of one utterance; dp only
-epsilon_bn=100              # of one frame; dp only
+dp_too=false                # true: noise in f0 and content, too, as the next options say; voxlet only
+epsilon_f0=                 # of one utterance; these four are of systems with such noise only, which have a default
+epsilon_bn=                 # of one frame
+epsilon_token=              # of one token
+mu_f0=                      # of one utterance
 models=                     # directory of weights; empty: the shipped ones
 target=random               # for each utterance, or the id of a target
 f0_method=swift             # or yaapt, harvest
@@ -39,22 +41,19 @@ data=$1
 out=$2
 log_dir=$anonymize_dir/$(basename "$out")
 
-add() { # an option that is given
-  if [ -n "$2" ]; then
-    options+=("$1" "$2")
-  fi
-}
+add() { [ -z "$2" ] || options+=("$1" "$2"); } # an option that is given
 options=(--system "$system" --target "$target" --f0-method "$f0_method")
 if [ "$system" = voxlet ]; then
   options+=(--noise-level "$noise_level" --sigma-rule "$sigma_rule")
 fi
-if [ "$system" = dp ] || { [ "$system" = voxlet ] && [ "$dp_too" = true ]; }; then
-  options+=(--epsilon-f0 "$epsilon_f0" --epsilon-bn "$epsilon_bn")
+if [ "$system" != voxlet ] || [ "$dp_too" = true ]; then
+  noise=$(python3 -m dpanon.cli.list_releases --system "$system" --epsilon-f0 "$epsilon_f0" \
+    --epsilon-bn "$epsilon_bn" --epsilon-token "$epsilon_token" --mu-f0 "$mu_f0")
+  read -ra noise <<<"$noise" # system, suffix, options
+  options+=("${noise[@]:2}")
 fi
 add --keyed-noise "$keyed_noise"
-if [ "$pad_lengths" = true ]; then
-  options+=(--pad-lengths true)
-fi
+add --pad-lengths "${pad_lengths#false}"
 add --ledger "$ledger"
 inputs=(wav="$data/wav.scp" utt2spk="$data/utt2spk" options="${options[*]}")
 add_folder() { # one whose content counts
@@ -72,9 +71,8 @@ if already_done "$log_dir" "${inputs[@]}"; then
 fi
 release=(python3 -m dpanon.cli.anonymize --jobs "$nj" --allow-refused "$allow_refused" "${options[@]}")
 # shellcheck disable=SC2086  # cmd is a command and its options
-if [ "$num_parts" -gt 1 ]; then
+[ "$num_parts" -eq 1 ] ||
   $cmd JOB=1:"$num_parts" "$log_dir/part.JOB.log" "${release[@]}" --part JOB/"$num_parts" "$data" "$out"
-fi
 # shellcheck disable=SC2086
 $cmd "$log_dir/anonymize.log" "${release[@]}" "$data" "$out"
 mark_done "$log_dir" "$out/wav.scp" "$out/privacy.json" "$out/privacy.jsonl"

@@ -20,9 +20,11 @@ download=false               # fetch it first
 partial=false                # take parts that are not complete
 train_part="train-clean-100" # trains the attackers; with --train true also the models
 test_part="test-other"       # is attacked
-system="plain dp"            # what to release: some of plain, dp
-epsilon_f0=10                # of one utterance
-epsilon_bn=100               # of one frame; the shipped models know 1, 10 and 100
+system="plain dp"            # what to release: some of plain, dp, anon, dp_bn, dp_pitch, naive, dp_contour, token
+epsilon_f0=10                # of one utterance; these four are of the systems with such noise, and may be lists
+epsilon_bn=100               # of one frame
+epsilon_token=10             # of one token
+mu_f0=1                      # of one utterance
 train=false                  # train the models (hours) instead of taking the shipped ones
 unlabelled=                  # folder of .flac files (speech_to_intent), more speech to train the models on
 keyed_noise=                 # seed of repeatable noise, for tests: such a release must not leave
@@ -31,11 +33,10 @@ keyed_noise=                 # seed of repeatable noise, for tests: such a relea
 . utils/parse_options.sh
 . utils/stages.sh
 
-declare -A suffix=([plain]=_plain [dp]="_dp_f0eps${epsilon_f0}_bneps${epsilon_bn}") # data/<set> -> data/<set>$suffix
-for name in $system; do
-  [ -n "${suffix[$name]:-}" ] || _misuse "--system takes some of plain and dp, not '$name'"
-  suffix[$name]+=${keyed_noise:+_keyed$keyed_noise}
-done
+noise=(--epsilon-f0 "$epsilon_f0" --epsilon-bn "$epsilon_bn" --epsilon-token "$epsilon_token" --mu-f0 "$mu_f0")
+releases=$(python3 -m dpanon.cli.list_releases --system "$system" "${noise[@]}") # lines: system, suffix, its noise
+keyed=${keyed_noise:+_keyed$keyed_noise}
+suffixes=$(while read -r _ suffix _; do echo "$suffix$keyed"; done <<<"$releases") # data/<set> -> data/<set>$suffix
 trainset=${train_part//-/_}
 testset=${test_part//-/_}
 public="train${unlabelled:+ unlabelled}" # sets the models are trained on
@@ -81,11 +82,8 @@ if at_stage 2 "DP extractors: data/public -> exp/bn_*, exp/f0_*, and those in ex
     steps/train_synth.sh --cmd "$gpu_cmd" conf/synth.yaml data/public exp/bn_start exp/synth_plain
     steps/train_synth.sh --cmd "$gpu_cmd" --noise 100 --init exp/synth_plain conf/synth_dp.yaml \
       data/public exp/synth_plain/bn exp/synth_eps100
-    steps/train_bn.sh --cmd "$gpu_cmd" conf/bn_eps10.yaml data/public exp/bn_eps10
-    steps/train_synth.sh --cmd "$gpu_cmd" --noise 10 --init exp/synth_plain conf/synth_dp.yaml \
-      data/public exp/bn_eps10 exp/synth_eps10
-    steps/train_bn.sh --cmd "$gpu_cmd" --init exp/synth_eps10/bn --match exp/synth_eps10/bn conf/bn_eps1.yaml \
-      data/public exp/bn_eps1 # has the synthesizer of epsilon 10
+    steps/train_synth.sh --cmd "$gpu_cmd" --noise 10 --init exp/synth_plain conf/synth_codes.yaml \
+      data/public exp/synth_plain/bn exp/synth_eps10 # codes, which serve every epsilon
     for epsilon in 100 10 1; do
       steps/train_f0.sh --cmd "$gpu_cmd" --epsilon "$epsilon" conf/f0.yaml data/public "exp/f0_eps$epsilon"
     done
@@ -98,7 +96,7 @@ if at_stage 3 "public models: data/train -> exp/targets; all models -> exp/model
   if [ "$train" = true ]; then
     steps/cluster_targets.sh --cmd "$cpu_cmd" data/train exp/targets # true speakers only
     steps/export_models.sh --f0 "eps100=exp/f0_eps100 eps10=exp/f0_eps10 eps1=exp/f0_eps1" \
-      --bn "plain=exp/synth_plain/bn eps100=exp/synth_eps100/bn eps10=exp/synth_eps10/bn eps1=exp/bn_eps1" \
+      --bn "plain=exp/synth_plain/bn eps100=exp/synth_eps100/bn eps10=exp/synth_eps10/bn" \
       --synth "plain=exp/synth_plain eps100=exp/synth_eps100 eps10=exp/synth_eps10" exp/targets exp/models
   else
     log "the shipped ones, see dpanon/anonymize/pretrained"
@@ -106,42 +104,42 @@ if at_stage 3 "public models: data/train -> exp/targets; all models -> exp/model
 fi
 
 if at_stage 4 "release: data/<set> -> data/<set>_<system>, with its privacy.json"; then
-  for name in $system; do
+  while read -r name suffix options; do
     for set in test train train_again; do
-      steps/anonymize.sh --nj "$nj" --cmd "$cpu_cmd" --system "$name" --epsilon-f0 "$epsilon_f0" --epsilon-bn "$epsilon_bn" \
-        --models "$models" --keyed-noise "$keyed_noise" "data/$set" "data/$set${suffix[$name]}"
+      # shellcheck disable=SC2086  # options are words
+      steps/anonymize.sh --nj "$nj" --cmd "$cpu_cmd" --system "$name" $options \
+        --models "$models" --keyed-noise "$keyed_noise" "data/$set" "data/$set$suffix$keyed" </dev/null
     done
-  done
+  done <<<"$releases"
 fi
 
 if at_stage 5 "attack: ASV trained on data/train* of each system -> EER, linkability"; then
   steps/train_asv.sh --cmd "$cpu_cmd" --baseline true conf/asv.yaml data/train exp/asv_original
   steps/score_asv.sh --cmd "$cpu_cmd" --baseline true exp/asv_original data/test data/test
-  for name in $system; do
-    asv=exp/asv${suffix[$name]} test=data/test${suffix[$name]}
-    steps/score_asv.sh --cmd "$cpu_cmd" --system "${suffix[$name]#_}" exp/asv_original data/test "$test"
-    steps/train_asv.sh --cmd "$cpu_cmd" conf/asv.yaml data/train{,_again}"${suffix[$name]}" "$asv"
-    steps/score_asv.sh --cmd "$cpu_cmd" --system "${suffix[$name]#_}" "$asv" "$test" "$test"
+  for suffix in $suffixes; do
+    asv=exp/asv$suffix test=data/test$suffix
+    steps/score_asv.sh --cmd "$cpu_cmd" --system "${suffix#_}" exp/asv_original data/test "$test"
+    steps/train_asv.sh --cmd "$cpu_cmd" conf/asv.yaml data/train{,_again}"$suffix" "$asv"
+    steps/score_asv.sh --cmd "$cpu_cmd" --system "${suffix#_}" "$asv" "$test" "$test"
   done
 fi
 
 if at_stage 6 "utility: data/test of each system -> WER, correlation of f0, DNSMOS"; then
   steps/score_asr.sh --nj "$nj" --cmd "$cpu_cmd" --baseline true exp/asr data/test
   steps/score_quality.sh --cmd "$cpu_cmd" --baseline true data/test
-  for name in $system; do
-    test=data/test${suffix[$name]}
-    steps/score_asr.sh --nj "$nj" --cmd "$cpu_cmd" --system "${suffix[$name]#_}" exp/asr "$test"
-    steps/score_f0.sh --cmd "$cpu_cmd" --system "${suffix[$name]#_}" data/test "$test"
-    steps/score_quality.sh --cmd "$cpu_cmd" --system "${suffix[$name]#_}" "$test"
+  for suffix in $suffixes; do
+    test=data/test$suffix
+    steps/score_asr.sh --nj "$nj" --cmd "$cpu_cmd" --system "${suffix#_}" exp/asr "$test"
+    steps/score_f0.sh --cmd "$cpu_cmd" --system "${suffix#_}" data/test "$test"
+    steps/score_quality.sh --cmd "$cpu_cmd" --system "${suffix#_}" "$test"
   done
 fi
 
 if at_stage 7 "report: figures of all systems -> results/*.json, RESULTS.md, report.html"; then
-  command="./run.sh --corpus LibriSpeech --partial $partial --system '$system' --epsilon-f0 $epsilon_f0 --epsilon-bn $epsilon_bn"
-  for name in original $system; do # one by one, as each has a command of its own
-    label=${suffix[$name]:-original}
+  command="./run.sh --corpus LibriSpeech --partial $partial --system '$system' --epsilon-f0 '$epsilon_f0' --epsilon-bn '$epsilon_bn' --epsilon-token '$epsilon_token' --mu-f0 '$mu_f0\'"
+  for suffix in _original $suffixes; do # one by one, as each has a command of its own
     steps/report.sh --command "cd egs/librispeech/anon && $command" --started "$started" --title "LibriSpeech $test_part" \
-      "${label#_}" exp results >exp/report.txt
+      "${suffix#_}" exp results >exp/report.txt
   done
   cat exp/report.txt
 fi

@@ -19,9 +19,11 @@ list=false          # only print the stages
 nj=2                # parallel jobs of extraction, release and recognition
 corpus=corpora/mini # where the speech is made
 speakers=5          # the first so many of each role and sex; all there are: 10
-system="plain dp"   # what to release: some of plain, dp
-epsilon_f0=10       # of one utterance
-epsilon_bn=100      # of one frame; the shipped models know 1, 10 and 100
+system="plain dp"   # what to release: some of plain, dp, anon, dp_bn, dp_pitch, naive, dp_contour, token
+epsilon_f0=10       # of one utterance; these four are of the systems with such noise, and may be lists
+epsilon_bn=100      # of one frame
+epsilon_token=10    # of one token
+mu_f0=1             # of one utterance
 train=false         # train tiny models on the made speech (minutes; they babble) instead of taking the shipped ones
 keyed_noise=        # seed of repeatable noise, for tests: such a release must not leave
 . ./path.sh
@@ -29,12 +31,11 @@ keyed_noise=        # seed of repeatable noise, for tests: such a release must n
 . utils/parse_options.sh
 . utils/stages.sh
 
-declare -A suffix=([plain]=_plain [dp]="_dp_f0eps${epsilon_f0}_bneps${epsilon_bn}") # data/<set> -> data/<set>$suffix
-for name in $system; do
-  [ -n "${suffix[$name]:-}" ] || _misuse "--system takes some of plain and dp, not '$name'"
-  suffix[$name]+=${keyed_noise:+_keyed$keyed_noise}
-done
-models= # the shipped ones
+noise=(--epsilon-f0 "$epsilon_f0" --epsilon-bn "$epsilon_bn" --epsilon-token "$epsilon_token" --mu-f0 "$mu_f0")
+releases=$(python3 -m dpanon.cli.list_releases --system "$system" "${noise[@]}") # lines: system, suffix, its noise
+keyed=${keyed_noise:+_keyed$keyed_noise}
+suffixes=$(while read -r _ suffix _; do echo "$suffix$keyed"; done <<<"$releases") # data/<set> -> data/<set>$suffix
+models=                                                                            # the shipped ones
 if [ "$train" = true ]; then
   models=exp/models
 fi
@@ -81,42 +82,42 @@ if at_stage 3 "public models: targets of the shipped ones; all models -> exp/mod
 fi
 
 if at_stage 4 "release: data/<set> -> data/<set>_<system>, with its privacy.json"; then
-  for name in $system; do
+  while read -r name suffix options; do
     for set in train test; do
-      steps/anonymize.sh --nj "$nj" --cmd "$cpu_cmd" --system "$name" --epsilon-f0 "$epsilon_f0" --epsilon-bn "$epsilon_bn" \
-        --models "$models" --keyed-noise "$keyed_noise" "data/$set" "data/$set${suffix[$name]}"
+      # shellcheck disable=SC2086  # options are words
+      steps/anonymize.sh --nj "$nj" --cmd "$cpu_cmd" --system "$name" $options \
+        --models "$models" --keyed-noise "$keyed_noise" "data/$set" "data/$set$suffix$keyed" </dev/null
     done
-  done
+  done <<<"$releases"
 fi
 
 if at_stage 5 "attack: ASV trained on data/train of each system -> EER, linkability"; then
   steps/train_asv.sh --cmd "$cpu_cmd" --baseline true conf/asv.yaml data/train exp/asv_original
   steps/score_asv.sh --cmd "$cpu_cmd" --baseline true exp/asv_original data/test data/test
-  for name in $system; do
-    asv=exp/asv${suffix[$name]} test=data/test${suffix[$name]}
-    steps/score_asv.sh --cmd "$cpu_cmd" --system "${suffix[$name]#_}" exp/asv_original data/test "$test"
-    steps/train_asv.sh --cmd "$cpu_cmd" conf/asv.yaml "data/train${suffix[$name]}" "$asv"
-    steps/score_asv.sh --cmd "$cpu_cmd" --system "${suffix[$name]#_}" "$asv" "$test" "$test"
+  for suffix in $suffixes; do
+    asv=exp/asv$suffix test=data/test$suffix
+    steps/score_asv.sh --cmd "$cpu_cmd" --system "${suffix#_}" exp/asv_original data/test "$test"
+    steps/train_asv.sh --cmd "$cpu_cmd" conf/asv.yaml "data/train$suffix" "$asv"
+    steps/score_asv.sh --cmd "$cpu_cmd" --system "${suffix#_}" "$asv" "$test" "$test"
   done
 fi
 
 if at_stage 6 "utility: data/test of each system -> WER, correlation of f0, DNSMOS"; then
   steps/score_asr.sh --nj "$nj" --cmd "$cpu_cmd" --baseline true exp/asr data/test
   steps/score_quality.sh --cmd "$cpu_cmd" --per-speaker 4 --baseline true data/test
-  for name in $system; do
-    test=data/test${suffix[$name]}
-    steps/score_asr.sh --nj "$nj" --cmd "$cpu_cmd" --system "${suffix[$name]#_}" exp/asr "$test"
-    steps/score_f0.sh --cmd "$cpu_cmd" --system "${suffix[$name]#_}" data/test "$test"
-    steps/score_quality.sh --cmd "$cpu_cmd" --per-speaker 4 --system "${suffix[$name]#_}" "$test"
+  for suffix in $suffixes; do
+    test=data/test$suffix
+    steps/score_asr.sh --nj "$nj" --cmd "$cpu_cmd" --system "${suffix#_}" exp/asr "$test"
+    steps/score_f0.sh --cmd "$cpu_cmd" --system "${suffix#_}" data/test "$test"
+    steps/score_quality.sh --cmd "$cpu_cmd" --per-speaker 4 --system "${suffix#_}" "$test"
   done
 fi
 
 if at_stage 7 "report: figures of all systems -> results/*.json, RESULTS.md, report.html"; then
-  command="egs/mini/anon/run.sh --system '$system' --epsilon-f0 $epsilon_f0 --epsilon-bn $epsilon_bn --train $train"
-  for name in original $system; do # one by one, as each has a command of its own
-    label=${suffix[$name]:-original}
+  command="egs/mini/anon/run.sh --system '$system' --epsilon-f0 '$epsilon_f0' --epsilon-bn '$epsilon_bn' --epsilon-token '$epsilon_token' --mu-f0 '$mu_f0\' --train $train"
+  for suffix in _original $suffixes; do # one by one, as each has a command of its own
     steps/report.sh --command "$command" --started "$started" --title "made speech" \
-      "${label#_}" exp results >exp/report.txt
+      "${suffix#_}" exp results >exp/report.txt
   done
   cat exp/report.txt
 fi
