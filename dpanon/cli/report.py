@@ -13,7 +13,7 @@ from dpanon.data.data_dir import DataDir
 from dpanon.errors import UsageError
 from dpanon.evaluate.metrics import read_metrics, write_json
 from dpanon.features.f0 import extract_f0
-from dpanon.report import collect, html, plots, tables
+from dpanon.report import collect, html, identification, plots, tables
 
 MAX_SECONDS = 20  # of an audio player
 
@@ -49,7 +49,8 @@ def main(argv=None):
     folder = args.results.resolve().parent
     title = args.title or "/".join(folder.parts[-2:])
     figures = [file.name for file in sorted(args.results.glob("*.svg"))]
-    (folder / "RESULTS.md").write_text(tables.results_markdown(results, title, figures), encoding="utf-8")
+    page = tables.results_markdown(results, title, figures, [identification.section(args.results)])
+    (folder / "RESULTS.md").write_text(page, encoding="utf-8")
     sets = {"original": original} if original and args.original_audio else {}
     sets |= {result["system"]: dirs[result["system"]] for result in results if result["system"] in dirs}
     if not args.original_audio:

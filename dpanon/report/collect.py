@@ -33,6 +33,8 @@ def collect(exp: Path, systems: Sequence[str] | None = None) -> dict[str, dict]:
     """
     found: dict[str, dict] = {}
     for file, metrics in read_metrics(exp):
+        if metrics["kind"] == "asi":  # of features, not of a system: dpanon.report.identification
+            continue
         system = found.setdefault(str(metrics["system"]), {"rows": {}, "attackers": {}})
         row = system["rows"].setdefault(str(metrics["set"]), {"set": metrics["set"], "asv": {}})
         public = {key: value for key, value in metrics.items() if key not in (*PRIVATE, "kind", "system", "set")}

@@ -115,8 +115,10 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines) + "\n"
 
 
-def results_markdown(results: Sequence[dict], title: str, figures: Sequence[str] = ()) -> str:
-    """All of RESULTS.md: a table, then what was run for each system and every attacker's figures."""
+def results_markdown(
+    results: Sequence[dict], title: str, figures: Sequence[str] = (), sections: Sequence[str] = ()
+) -> str:
+    """All of RESULTS.md: a table, then what was run for each system and every attacker's figures, other sections."""
     parts = [
         f"# Results: {title}\n",
         "Generated from `results/*.json` by `steps/report.sh`; edits are overwritten.\n",
@@ -138,7 +140,7 @@ def results_markdown(results: Sequence[dict], title: str, figures: Sequence[str]
         if result.get("attackers"):
             parts.append(attackers_table(result))
         parts += extra_tables(result)
-    parts += [f"![{name}](results/{name})\n" for name in figures]
+    parts += [*filter(None, sections), *(f"![{name}](results/{name})\n" for name in figures)]
     return "\n".join(parts)
 
 

@@ -1,0 +1,103 @@
+"""What an attacker sees of the features that systems release, through the very mechanisms that release them.
+
+=======  =======================  =================================  ===========================================
+feature  without noise            with noise                         a frame of 10 ms
+=======  =======================  =================================  ===========================================
+bn       system plain             dp_bn, epsilon of one frame        the bottleneck behind ``Bottleneck.denoise``
+f0       anon: log f0 as it is    dp_pitch, epsilon of an utterance  the released contour
+fbank    log-mel energies         -                                  no system: what the attacker can at best do
+=======  =======================  =================================  ===========================================
+"""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from tqdm import tqdm
+
+from dpanon.anonymize.pipeline import System
+from dpanon.anonymize.pretrained import load_system
+from dpanon.data.arrays import load_scp
+from dpanon.data.audio import num_frames, read_audio
+from dpanon.data.data_dir import DataDir
+from dpanon.errors import UsageError
+from dpanon.features.f0 import extract_f0
+from dpanon.features.fbank import fbank
+from dpanon.features.level import normalise_level
+from dpanon.privacy.sampling import NoiseSource
+
+FEATURES = ("bn", "f0", "fbank")
+_SYSTEMS = {"bn": ("plain", "dp_bn", "epsilon_bn"), "f0": ("anon", "dp_pitch", "epsilon_f0")}
+
+
+def system_of(feature: str, epsilon: float, models: Path | None = None) -> System | None:
+    """The system whose ``feature`` is attacked; None for fbank, which no system releases.
+
+    Raises:
+        UsageError: an unknown feature, an epsilon that is not > 0, or fbank with noise.
+    """
+    if feature not in FEATURES:
+        raise UsageError(f"unknown feature {feature!r}; choose one of {', '.join(FEATURES)}")
+    if not epsilon > 0:
+        raise UsageError(f"epsilon must be > 0, or inf for no noise, got {epsilon:g}")
+    if feature == "fbank":
+        if math.isfinite(epsilon):
+            raise UsageError("no system releases fbank with noise: epsilon is inf")
+        return None
+    clear, noisy, parameter = _SYSTEMS[feature]
+    if math.isinf(epsilon):
+        return load_system(clear, models=models)
+    return load_system(noisy, models=models, **{parameter: epsilon})  # type: ignore[arg-type]
+
+
+@torch.inference_mode()
+def release_features(
+    feature: str, system: System | None, data: DataDir, noise: Callable[[str], NoiseSource]
+) -> dict[str, np.ndarray]:
+    """Utterance -> what is released of it, (T, M) float16. Each call draws new noise.
+
+    A content.scp (of an extractor on recogniser features) and an f0.scp of ``data`` save their computation.
+
+    Args:
+        noise: utterance -> where its noise comes from.
+    """
+    stored = _Stored(data)
+    if (
+        feature == "bn"
+        and system is not None
+        and data.has("content.scp")
+        and system.extractor.config.features != "fbank"
+    ):
+        system.content.front.recogniser = stored  # type: ignore[attr-defined]
+    f0 = load_scp(data.path / "f0.scp") if data.has("f0.scp") else None
+    found = {}
+    for utt in tqdm(data.utts, desc=f"{data.path}: release of {feature}", mininterval=10):
+        stored.utt = utt
+        num = num_frames(data.num_samples(utt))
+        if system is None:
+            found[utt] = fbank(_recording(data, utt))
+        elif feature == "f0":
+            measured = extract_f0(_recording(data, utt)) if f0 is None else f0[utt]
+            found[utt] = system.prosody.release(measured, noise(utt)).values[:, None]
+        else:
+            clean, _ = system.content.release(_recording(data, utt), noise(utt))
+            found[utt] = clean(0, num)[0].numpy()
+        found[utt] = found[utt].astype(np.float16)
+    return found
+
+
+class _Stored:
+    """Recogniser features that were computed before, in the recogniser's place."""
+
+    def __init__(self, data: DataDir):
+        self.table = load_scp(data.path / "content.scp") if data.has("content.scp") else {}
+        self.utt = ""
+
+    def __call__(self, samples: np.ndarray) -> np.ndarray:
+        return self.table[self.utt]
+
+
+def _recording(data: DataDir, utt: str) -> np.ndarray:
+    return normalise_level(read_audio(data.wav(utt)))

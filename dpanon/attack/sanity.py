@@ -1,0 +1,54 @@
+"""Is a measured P_ASI privacy, or a badly trained attacker? Checks of the figures of attacks."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dpanon.evaluate.intervals import clopper_pearson
+
+ABLE = 0.9  # an attacker who errs more often than this on features without noise is a badly trained one
+
+
+def flags(found: Mapping[str, Any], num_train: int, ended: bool) -> list[str]:
+    """What makes the error of one attacker say little about a better one.
+
+    Args:
+        num_train: training pieces that were classified.
+        ended: training was cut off by its limit of steps while the validation loss still fell.
+    """
+    said = []
+    least = clopper_pearson(round((1 - found["train_error"]) * num_train), num_train).low
+    if least <= 1 - found["chance"]:
+        said.append("training pieces are told apart no better than by chance")
+    if found["best_epoch"] == 0:
+        said.append("the validation loss never fell after the first epoch")
+    if ended:
+        said.append("stopped by loop.steps while the validation loss still fell")
+    return said
+
+
+def sanity(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What is wrong with the attackers of one kind of feature, over all epsilons (``epsilon`` inf: no noise).
+
+    An attacker who cannot tell speakers without noise proves nothing with noise. Less noise with a larger error, beyond
+    both intervals, means that the attacker of the larger error was the worse trained.
+    """
+    said = []
+    clear = [row for row in rows if np.isinf(row["epsilon"])]
+    if not clear:
+        said.append("no attack without noise: whether this attacker can tell speakers at all is not known")
+    for row in clear:
+        if row["error"] > ABLE:
+            said.append(f"badly trained attacker: {100 * row['error']:.1f} % errors without any noise")
+        if any("by chance" in flag for flag in row["flags"]):
+            said.append(
+                "badly trained attacker: without noise, training pieces are told apart no better than by chance"
+            )
+    ordered = sorted(rows, key=lambda row: row["epsilon"])
+    for weaker, stronger in zip(ordered[1:], ordered, strict=False):
+        if weaker["error_low"] > stronger["error_high"]:
+            said.append(
+                f"badly trained attacker: epsilon {weaker['epsilon']:g} with more errors than {stronger['epsilon']:g}"
+            )
+    return said

@@ -1,0 +1,68 @@
+"""Speaker identification from one feature at one epsilon -> <out-dir>/metrics.json. Called by steps/score_asi.sh.
+
+The speech of <data-dir> is released here, by the attacker, who trains on one part of it and attacks the other.
+"""
+
+import math
+from pathlib import Path
+
+import torch
+
+from dpanon.attack.identification import IdentificationConfig, identify
+from dpanon.attack.released import FEATURES, release_features, system_of
+from dpanon.cli import ArgumentParser, run
+from dpanon.config import load_config, parse_set
+from dpanon.data.data_dir import DataDir
+from dpanon.errors import UsageError
+from dpanon.evaluate.metrics import write_metrics
+from dpanon.privacy import KeyedNoise, SystemNoise
+
+
+def parse_args(argv=None):
+    parser = ArgumentParser(description=__doc__)
+    parse_set(parser)
+    parser.add_argument("--feature", choices=FEATURES, required=True)
+    parser.add_argument(
+        "--epsilon", type=float, required=True, help="of one frame (bn) or utterance (f0); inf: no noise"
+    )
+    parser.add_argument("--releases", type=int, default=1, help="of every utterance, each with new noise (default: 1)")
+    parser.add_argument("--models", default="", help="directory of weights (default: the shipped ones)")
+    parser.add_argument("--keyed-noise", default="", metavar="SEED", help="repeatable noise, for tests")
+    parser.add_argument("data", type=Path, metavar="data-dir")
+    parser.add_argument("out", type=Path, metavar="out-dir")
+    return parser.parse_args(argv)
+
+
+def main(argv=None):
+    args = parse_args(argv)
+    if args.releases < 1:
+        raise UsageError(f"--releases takes a whole number > 0, not {args.releases}")
+    torch.set_num_threads(1)
+    config = load_config(IdentificationConfig, args.config, args.set)
+    data = DataDir.read(args.data)
+    system = system_of(args.feature, args.epsilon, Path(args.models) if args.models else None)
+    clear = math.isinf(args.epsilon)
+
+    def noise(number):
+        if not args.keyed_noise:
+            return lambda utt: SystemNoise()
+        return lambda utt: KeyedNoise(int(args.keyed_noise), utt, f"asi{number}")
+
+    releases = [release_features(args.feature, system, data, noise(k)) for k in range(1 if clear else args.releases)]
+    found = identify(config, releases, {utt: data.speaker(utt) for utt in data.utts}, args.out)
+    facts = {"feature": args.feature, "epsilon": args.epsilon, "pieces": config.pieces}
+    name = f"{args.feature}_eps{args.epsilon:g}"
+    write_metrics(args.out, "asi", name, data.path.resolve().name, {"data": str(args.data)} | facts | found)
+    error, low, high, chance, training = (
+        f"{100 * found[key]:.1f}" for key in ("error", "error_low", "error_high", "chance", "train_error")
+    )
+    print(
+        f"{args.out}: P_ASI {error} % [{low}, {high}], chance {chance} %, on training pieces {training} %; "
+        f"{found['num_speakers']} speakers, {found['num_test']} test pieces"
+    )
+    for flag in found["flags"]:
+        print(f"warning: {flag}")
+
+
+if __name__ == "__main__":
+    run(main)
