@@ -5,11 +5,12 @@ Conditions, by what the attacker and the victim use:
 ====  =========  ==========  =====================================================================
 oo    original   original    how well the attacker does without any anonymization
 oa    original   anonymized  ignorant attacker: enrols clear speech
-aa    anonymized anonymized  semi-informed attacker: runs the same system, and trains on its output
+aa    anonymized anonymized  lazy-informed attacker: enrols released speech, knows original speech only;
+                             semi-informed attacker: runs the same system, and trains on its output
 ====  =========  ==========  =====================================================================
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -31,7 +32,6 @@ from dpanon.evaluate.zebra import zebra
 from dpanon.features.xvector import EXTRACTORS, Extractor, load_extractor
 
 CONDITIONS = ("oo", "oa", "aa")
-ATTACKER_MODELS = {"oo": "none", "oa": "ignorant", "aa": "semi-informed"}
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,25 @@ class AsvConfig:
                 raise ValueError(f"unknown {kind} {unknown}; choose some of {', '.join(known)}")
         if self.segment_seconds < 0 or 0 < self.segment_seconds < 0.5:
             raise ValueError(f"segment_seconds must be 0 or at least 0.5, got {self.segment_seconds}")
+
+
+def knowledge(condition: str, attacker: str, training: Mapping) -> str:
+    """What the challenges call an attacker: none, ignorant, lazy-informed or semi-informed.
+
+    Args:
+        attacker: ``<extractor>+<back-end>``; a shipped extractor with the cosine has heard no released speech.
+        training: training.json of its directory.
+    """
+    if condition != "aa":
+        return {"oo": "none", "oa": "ignorant"}[condition]
+    extractor, _, backend = attacker.partition("+")
+    trained = extractor not in EXTRACTORS or backend != "cosine"
+    return "semi-informed" if trained and training.get("released") else "lazy-informed"
+
+
+def all_released(sets: Sequence[DataDir]) -> bool:
+    """Whether an attacker trained on these sets has heard released speech only."""
+    return all((data.path / "privacy.json").is_file() for data in sets)
 
 
 class Load(Protocol):
@@ -97,7 +116,8 @@ def train_asv(
                 model.save(out / name / "lda-plda.safetensors")
         numbers = {"num_speakers": len(set(speakers)), "num_utterances": num_utts, "num_embeddings": len(speakers)}
     save_config(config, out / "config.yaml")
-    write_json(out / "training.json", numbers | {"sets": [data.path.name for data in sets]})
+    record = {"sets": [data.path.name for data in sets], "released": all_released(sets)}
+    write_json(out / "training.json", numbers | record)
     return numbers
 
 
@@ -155,7 +175,10 @@ def score_asv(
 
 
 FIGURES: dict[str, Callable[[Tally], float]] = {
+    "linkability": linkability_of,
+    "linkability_monotone": lambda table: linkability_of(table, method="monotone"),
     "min_dcf": min_dcf,
+    "cllr": cllr,
     "min_cllr": min_cllr,
     "tpr_at_fpr_1": tpr_at_fpr,
     "zebra_expected": lambda table: zebra(table).expected,
@@ -182,10 +205,7 @@ def measure(attacker: str, scores: np.ndarray, trials: TrialList, trial: DataDir
         "eer_high": interval.high,
         "eer_hull": eer(target, nontarget, "hull"),
         "eer_upper_bound": eer_upper_bound(scores, is_target, threshold),
-        "linkability": linkability_of(table),
-        "linkability_monotone": linkability_of(table, method="monotone"),
         **{name: figure(table) for name, figure in FIGURES.items()},
-        "cllr": cllr(table),
         "zebra_category": zebra(table).category,
         "num_targets": int(is_target.sum()),
         "num_nontargets": int((~is_target).sum()),

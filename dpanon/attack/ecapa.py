@@ -2,13 +2,15 @@
 
 The network and the loss are SpeechBrain's (optional extra ``speechbrain``); the loop, with exact resume, is ours.
 Frontend ``fbank`` needs no hub: 80 log-mel energies, mean-subtracted, training from scratch, as 2024 has it. Frontend
-``wavlm`` fetches microsoft/wavlm-large and learns with it, as 2026 has it.
+``wavlm`` takes microsoft/wavlm-large from a hub and learns with it; begun from an ECAPA that was trained on original
+speech (``init``), that is fine-tuning, as 2026 has it.
 
 A badly trained attacker flatters every anonymizer, so the accuracy on training speakers goes into training.json and a
 warning is printed when it is low.
 """
 
 import hashlib
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +18,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from dpanon.attack.asv import AsvConfig
+from dpanon.attack.asv import AsvConfig, all_released
 from dpanon.config import load_config, save_config
 from dpanon.data.audio import SHIFT, read_audio
 from dpanon.data.batches import Crop, epoch_batches
@@ -31,7 +34,6 @@ from dpanon.features.fbank import NUM_MEL, fbank
 from dpanon.train.loop import LoopConfig, train, update
 
 FRONTENDS = ("fbank", "wavlm")
-WAVLM, WAVLM_DIM = "microsoft/wavlm-large", 1024
 POOR_ACCURACY = 0.5
 _INSTALL = "the attacker ECAPA needs SpeechBrain: pip install 'dpanon[speechbrain]'"
 
@@ -42,6 +44,7 @@ class EcapaConfig:
 
     loop: LoopConfig
     frontend: str = "fbank"
+    wavlm: str = "microsoft/wavlm-large"  # name on a model hub, or a folder with such a model
     channels: tuple[int, ...] = (512, 512, 512, 512, 1536)
     attention: int = 128
     dim: int = 192
@@ -77,9 +80,9 @@ class EcapaNet(nn.Module):
             from speechbrain.lobes.models.ECAPA_TDNN import ECAPA_TDNN
         except (ImportError, OSError) as error:
             raise MissingDependencyError(f"{_INSTALL} ({error})") from None
-        self.wavlm = _load_wavlm() if config.frontend == "wavlm" else None
+        self.wavlm: Any = _load_wavlm(config.wavlm) if config.frontend == "wavlm" else None
         self.ecapa = ECAPA_TDNN(
-            NUM_MEL if self.wavlm is None else WAVLM_DIM,
+            NUM_MEL if self.wavlm is None else self.wavlm.model.config.hidden_size,
             channels=list(config.channels),
             kernel_sizes=[5, 3, 3, 3, 1],
             dilations=[1, 2, 3, 4, 1],
@@ -96,23 +99,51 @@ class EcapaNet(nn.Module):
         return fbank(samples) if self.wavlm is None else np.asarray(samples, dtype=np.float32)
 
 
-def _load_wavlm() -> nn.Module:
+def _load_wavlm(source: str) -> nn.Module:
     try:
-        from speechbrain.lobes.models.huggingface_transformers.wavlm import WavLM
+        from huggingface_hub.constants import HF_HUB_CACHE
+        from speechbrain.integrations.huggingface.wavlm import WavLM
 
-        return WavLM(WAVLM, save_path=None, freeze=False, output_norm=True)
+        return WavLM(source, save_path=HF_HUB_CACHE, freeze=False, output_norm=True)
     except (ImportError, OSError, ValueError) as error:
         raise MissingDependencyError(
-            f"the frontend wavlm needs SpeechBrain, transformers and {WAVLM} from a model hub or its cache: "
+            f"the frontend wavlm needs SpeechBrain, transformers and {source} from a model hub or its cache: "
             f"pip install 'dpanon[speechbrain]' transformers, or choose frontend fbank ({' '.join(str(error).split())})"
         ) from None
 
 
-def train_ecapa(config: EcapaConfig, sets: list[DataDir], out: Path, device: str = "cpu") -> dict[str, float]:
+def load_init(net: EcapaNet, init: Path) -> None:
+    """Weights to begin with, of all of ``net`` or of its ECAPA.
+
+    Args:
+        init: a directory of ``train_ecapa``, or a checkpoint of SpeechBrain's ECAPA_TDNN alone, such as the
+            organisers' ``embedding_model.ckpt``.
+
+    Raises:
+        EvaluationError: no such file, or weights of another shape.
+    """
+    file = init / "ecapa.safetensors" if init.is_dir() else init
+    if not file.is_file():
+        raise EvaluationError(
+            f"{file}: no such file: train it with steps/train_ecapa.sh, or name a checkpoint of ECAPA"
+        )
+    try:
+        if file.suffix == ".safetensors":
+            net.load_state_dict(load_file(file))
+        else:
+            net.ecapa.load_state_dict(torch.load(file, map_location="cpu", weights_only=True))
+    except (RuntimeError, AttributeError, TypeError, SafetensorError, pickle.UnpicklingError) as error:
+        raise EvaluationError(f"{file}: not weights of this network: {' '.join(str(error).split())[:300]}") from error
+
+
+def train_ecapa(
+    config: EcapaConfig, sets: list[DataDir], out: Path, device: str = "cpu", init: Path | None = None
+) -> dict[str, float]:
     """Train on speakers' names: ``<out>/ecapa.safetensors``, ecapa.yaml, and config.yaml for scoring by cosine.
 
     Args:
         sets: released training speech; a speaker of two sets is one speaker. Utterance ids of sets may be equal.
+        init: weights to begin with, for fine-tuning; None: from scratch.
     """
     names = sorted({data.speaker(utt) for data in sets for utt in data.utts})
     if len(names) < 2:
@@ -122,6 +153,8 @@ def train_ecapa(config: EcapaConfig, sets: list[DataDir], out: Path, device: str
     label = {name: i for i, name in enumerate(names)}
     torch.manual_seed(config.loop.seed)
     net = EcapaNet(config).to(device)
+    if init is not None:
+        load_init(net, init)
     from speechbrain.lobes.models.ECAPA_TDNN import Classifier
     from speechbrain.nnet.losses import AdditiveAngularMargin, LogSoftmaxWrapper
 
@@ -157,7 +190,8 @@ def train_ecapa(config: EcapaConfig, sets: list[DataDir], out: Path, device: str
     save_config(config, out / "ecapa.yaml")
     save_config(AsvConfig(("trained",), ("cosine",), 0.0, replicates=config.replicates), out / "config.yaml")
     numbers = {"num_speakers": len(names), "num_utterances": sum(map(len, sets)), "frontend": config.frontend}
-    write_json(out / "training.json", numbers | figures | {"sets": [data.path.name for data in sets]})
+    record = {"sets": [data.path.name for data in sets], "released": all_released(sets), "fine_tuned": init is not None}
+    write_json(out / "training.json", numbers | figures | record)
     return figures
 
 

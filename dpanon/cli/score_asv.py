@@ -5,9 +5,10 @@ Exit code 1 when a measured EER is below the floor that the set promises: then t
 --check-floor false it is only said and kept in metrics.json, for steps/check_floors.sh to fail on when all is measured.
 """
 
+import json
 from pathlib import Path
 
-from dpanon.attack.asv import CONDITIONS, AsvConfig, below_floor, score_asv, write_scores
+from dpanon.attack.asv import CONDITIONS, AsvConfig, below_floor, knowledge, score_asv, write_scores
 from dpanon.attack.trials import PROTOCOLS, make_trials
 from dpanon.cli import ArgumentParser, boolean, run
 from dpanon.config import load_config
@@ -56,10 +57,13 @@ def main(argv=None):
         "protocol": args.protocol,
         **voice_facts(claim),
     }
+    record = args.asv / "training.json"
+    training = json.loads(record.read_text(encoding="utf-8")) if record.is_file() else {}
     system, name = args.system or claim.system, args.trial.resolve().name
     for rank, attack in enumerate(attacks):
         refuted = below_floor(attack.metrics, claim.eer_floor)
         metrics = shared | attack.metrics | {"strongest": rank == 0}
+        metrics["knowledge"] = knowledge(condition, attack.attacker, training)
         metrics |= {"broken": broken_assumption(claim)} if refuted else {}
         write_scores(args.out / attack.attacker / "scores", trials, attack.scores)
         write_metrics(args.out / attack.attacker, "asv", system, name, metrics)

@@ -58,7 +58,7 @@ def challenge_f0_correlation(original: np.ndarray, released: np.ndarray) -> floa
 def mean_f0_correlation(
     original: Mapping[str, np.ndarray], released: Mapping[str, np.ndarray], speakers: Mapping[str, str]
 ) -> dict:
-    """Mean correlation over the released utterances, with a bootstrap-by-speaker interval.
+    """Mean correlation over the released utterances, ours and the challenge's, with bootstrap-by-speaker intervals.
 
     Utterances without a defined correlation are left out of the mean and counted in ``num_undefined``; when none is
     defined, the value is None.
@@ -82,11 +82,14 @@ def mean_f0_correlation(
         challenge.append(challenge_f0_correlation(original[utt], released[utt]))
     correlation = np.asarray(values)
     defined = np.isfinite(correlation)
+    theirs = bootstrap_ratio(challenge, np.ones(len(utts)), [speakers[utt] for utt in utts])
     out: dict = {
         "f0_correlation": None,
         "f0_correlation_low": None,
         "f0_correlation_high": None,
         "f0_correlation_challenge": float(np.mean(challenge)),
+        "f0_correlation_challenge_low": theirs.low,
+        "f0_correlation_challenge_high": theirs.high,
         "num_utterances": len(utts),
         "num_undefined": int((~defined).sum()),
     }

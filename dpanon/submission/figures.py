@@ -152,11 +152,15 @@ def floor_rows(figures: Figures) -> list[tuple[str, ...]]:
                 claims = (row.get("epsilon_frame"), row.get("epsilon_utterance"), row.get("eer_floor"))
                 measured = f"{100 * row['eer']:.2f} [{100 * row['eer_low']:.2f}, {100 * row['eer_high']:.2f}]"
                 shown = ["no claim" if value is None else f"{value:.4g}" for value in claims]
-                rows.append((f"{item.name}{figures.suffix}", condition, *shown, measured, str(row["attacker"])))
+                name, knows = f"{item.name}{figures.suffix}", row.get("knowledge", "-")
+                rows.append((name, condition, *shown, measured, str(row["attacker"]), knows))
     return rows
 
 
-FLOOR_HEADER = ("set", "condition", "eps/frame", "eps/utt (median)", "EER floor", "measured EER % [95 %]", "attacker")
+FLOOR_HEADER = (
+    *("set", "condition", "eps/frame", "eps/utt (median)", "EER floor"),
+    *("measured EER % [95 %]", "attacker", "which is"),
+)
 
 
 def _ser_table(figures: Figures) -> str:

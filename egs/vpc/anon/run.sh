@@ -31,7 +31,8 @@ noise_level=1                # 1 / mu of the voice of one utterance; voxlet only
 models=                      # directory of weights; empty: the shipped ones
 keyed_noise=                 # seed of repeatable noise, for tests: such a release must not leave
 ledger=ledger.jsonl          # counts every release, also over challenges; empty: none
-ecapa=false                  # also the attacker of 2024: ECAPA-TDNN trained from scratch (hours on a GPU)
+ecapa=                       # conf/ecapa.yaml: also the attacker of 2024, from scratch; conf/ecapa_ssl.yaml: of 2026
+ecapa_init=                  # weights to fine-tune, see README.md; empty: from scratch
 classifier=functionals       # of emotions; wav2vec2 needs a model hub
 . ./path.sh
 . ./cmd.sh
@@ -62,6 +63,7 @@ for split in libri_dev libri_test vctk_dev vctk_test; do
 done
 train="train-clean-360"
 started=$([ -e exp ] || date +%s) # a rerun skips what is done: how long it took says nothing
+name=$(basename "$ecapa" .yaml)   # of that attacker
 submission="python3 -m dpanon.cli.submission"
 if [ "$list" = false ]; then
   "$DPANON_ROOT/tools/setup.sh" --for mini
@@ -107,16 +109,16 @@ fi
 if at_stage 5 "attack: ASV trained on data/$train, clear and released -> EER oo, oa, aa, linkability, ZEBRA"; then
   steps/train_asv.sh --cmd "$cpu_cmd" --baseline true conf/asv.yaml "data/$train" exp/asv_original
   steps/train_asv.sh --cmd "$cpu_cmd" conf/asv.yaml "data/$train$suffix" "exp/asv$suffix"
-  if [ "$ecapa" = true ]; then
-    steps/train_ecapa.sh --cmd "$gpu_cmd" conf/ecapa.yaml "data/$train$suffix" "exp/ecapa$suffix"
+  if [ -n "$ecapa" ]; then
+    steps/train_ecapa.sh --cmd "$gpu_cmd" --init "$ecapa_init" "$ecapa" "data/$train$suffix" "exp/$name$suffix"
   fi
   for test in $(there "${tests[@]}"); do
     enrol=data/${test%:*} trial=data/${test#*:}
     steps/score_asv.sh --cmd "$cpu_cmd" --baseline true exp/asv_original "$enrol" "$trial"
     steps/score_asv.sh --cmd "$cpu_cmd" --system "${suffix#_}" exp/asv_original "$enrol" "$trial$suffix"
     steps/score_asv.sh --cmd "$cpu_cmd" --system "${suffix#_}" "exp/asv$suffix" "$enrol$suffix" "$trial$suffix"
-    if [ "$ecapa" = true ]; then
-      steps/score_asv.sh --cmd "$cpu_cmd" --system "${suffix#_}" "exp/ecapa$suffix" "$enrol$suffix" "$trial$suffix"
+    if [ -n "$ecapa" ]; then
+      steps/score_asv.sh --cmd "$cpu_cmd" --system "${suffix#_}" "exp/$name$suffix" "$enrol$suffix" "$trial$suffix"
     fi
   done
 fi

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from dpanon.attack.asv import AsvConfig, below_floor, read_scores, train_asv
+from dpanon.attack.asv import FIGURES, AsvConfig, below_floor, knowledge, read_scores, train_asv
 from dpanon.attack.embeddings import embed_set, split
 from dpanon.attack.trials import make_trials
 from dpanon.cli import check_floors as check_cli
@@ -144,11 +144,29 @@ def test_conditions_and_files(sets, capsys):
         metrics = json.loads((sets / "exp" / condition / "metrics.json").read_text())
         assert (metrics["condition"], metrics["system"], metrics["strongest"]) == (condition, system, True)
         assert metrics["eer"] < 0.05 and metrics["linkability"] > 0.8
+        for name in ("eer", *FIGURES):
+            assert metrics[f"{name}_low"] is not None and metrics[f"{name}_high"] is not None or name == "zebra_worst"
         assert metrics["num_targets"] == 18 and metrics["num_nontargets"] == 90
         attackers = sorted(path.parent.name for path in (sets / "exp" / condition).glob("*/metrics.json"))
         assert attackers == sorted(f"{x}+{b}" for x in ("campplus", "ge2e") for b in ("cosine", "wccn", "lda-plda"))
         target, nontarget = read_scores(sets / "exp" / condition / metrics["attacker"] / "scores")
         assert len(target) == 18 and len(nontarget) == 90 and target.mean() > nontarget.mean()
+
+
+@pytest.mark.parametrize(
+    ("condition", "attacker", "released", "name"),
+    [
+        ("oo", "campplus+wccn", False, "none"),
+        ("oa", "campplus+cosine", True, "ignorant"),
+        ("aa", "campplus+cosine", True, "lazy-informed"),  # the extractor has heard original speech only
+        ("aa", "campplus+wccn", False, "lazy-informed"),
+        ("aa", "campplus+wccn", True, "semi-informed"),
+        ("aa", "trained+cosine", True, "semi-informed"),
+        ("aa", "trained+cosine", False, "lazy-informed"),
+    ],
+)
+def test_attackers_have_the_challenges_names(condition, attacker, released, name):
+    assert knowledge(condition, attacker, {"released": released}) == name
 
 
 def test_an_eer_below_the_floor_fails(sets):

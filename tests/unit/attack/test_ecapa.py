@@ -2,13 +2,14 @@
 
 import json
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
 from dpanon.attack.asv import AsvConfig, score_asv
-from dpanon.attack.ecapa import EcapaConfig, EcapaNet, TrainedEcapa, train_ecapa
+from dpanon.attack.ecapa import EcapaConfig, EcapaNet, TrainedEcapa, load_init, train_ecapa
 from dpanon.attack.trials import make_trials
 from dpanon.cli import train_ecapa as cli
 from dpanon.config import load_config
@@ -87,9 +88,61 @@ def test_without_speechbrain_the_error_says_what_to_install(monkeypatch):
 
 
 def test_wavlm_without_a_hub_says_so(monkeypatch, speechbrain):
-    monkeypatch.setitem(sys.modules, "speechbrain.lobes.models.huggingface_transformers.wavlm", None)
+    monkeypatch.setitem(sys.modules, "speechbrain.integrations.huggingface.wavlm", None)
     with pytest.raises(MissingDependencyError, match="microsoft/wavlm-large from a model hub or its cache"):
         EcapaNet(tiny(frontend="wavlm"))
+
+
+class FakeWavLM(torch.nn.Module):
+    """SpeechBrain's interface to WavLM, over frames of 20 ms. (N, L) -> (N, T, 5)"""
+
+    def __init__(self, source, save_path, freeze, output_norm):
+        super().__init__()
+        assert source == "microsoft/wavlm-large" and save_path and not freeze and output_norm
+        self.model = torch.nn.Conv1d(1, 5, 320, 320)
+        self.model.config = SimpleNamespace(hidden_size=5)
+
+    def forward(self, x):
+        return self.model(x[:, None]).transpose(1, 2)
+
+
+@pytest.fixture
+def hub(monkeypatch, speechbrain):
+    monkeypatch.setitem(sys.modules, "speechbrain.integrations.huggingface.wavlm", SimpleNamespace(WavLM=FakeWavLM))
+
+
+def test_wavlm_is_fine_tuned_with_its_ecapa(tmp_path, make_set, hub):
+    """As 2026: an attacker trained on original speech goes on with released speech, frontend and all."""
+    clear, released = (
+        make_set(tmp_path / "clear", 3, 2, seconds=1.0),
+        make_set(tmp_path / "released", 3, 2, seconds=1.0),
+    )
+    (released.path / "privacy.json").write_text("{}")
+    config = tiny(frontend="wavlm")
+    train_ecapa(config, [clear], tmp_path / "original")
+    train_ecapa(config, [released], tmp_path / "tuned", init=tmp_path / "original")
+    records = [json.loads((tmp_path / name / "training.json").read_text()) for name in ("original", "tuned")]
+    assert [(r["released"], r["fine_tuned"], r["frontend"]) for r in records] == [
+        (False, False, "wavlm"),
+        (True, True, "wavlm"),
+    ]
+    before, after = (TrainedEcapa(tmp_path / name) for name in ("original", "tuned"))
+    assert not torch.equal(before.net.wavlm.model.weight, after.net.wavlm.model.weight)
+    assert before.name != after.name and after.name.startswith("ecapa-wavlm-")
+    vector = after.embed(np.random.default_rng(0).normal(0, 0.1, 16000).astype(np.float32))
+    assert vector.shape == (6,) and np.isfinite(vector).all()
+
+
+def test_weights_to_begin_with(tmp_path, speechbrain):
+    net, other = EcapaNet(tiny()), EcapaNet(tiny())
+    torch.save(other.ecapa.state_dict(), tmp_path / "embedding_model.ckpt")
+    load_init(net, tmp_path / "embedding_model.ckpt")
+    assert all(torch.equal(a, b) for a, b in zip(net.parameters(), other.parameters(), strict=True))
+    (tmp_path / "noise.ckpt").write_bytes(b"noise")
+    torch.save(EcapaNet(tiny(dim=7)).ecapa.state_dict(), tmp_path / "wide.ckpt")
+    for name, said in (("none", "no such file"), ("noise.ckpt", "not weights"), ("wide.ckpt", "not weights")):
+        with pytest.raises(EvaluationError, match=said):
+            load_init(net, tmp_path / name)
 
 
 @pytest.mark.parametrize("override", ["frontend=mfcc", "channels=[8, 8]"])

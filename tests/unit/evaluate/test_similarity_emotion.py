@@ -185,5 +185,9 @@ def test_the_challenge_stretches_and_cuts():
 
 def test_both_figures_stand_side_by_side():
     track = 150 + 40 * np.random.default_rng(6).random(100)
-    out = mean_f0_correlation({"a-1": track}, {"a-1": track}, {"a-1": "a"})
-    assert out["f0_correlation"] == pytest.approx(1) and out["f0_correlation_challenge"] == pytest.approx(1)
+    other = {"a-1": track, "b-1": np.roll(track, 30)[::-1]}
+    out = mean_f0_correlation({"a-1": track, "b-1": track}, other, {"a-1": "a", "b-1": "b"})
+    for name, one in (("f0_correlation", f0_correlation), ("f0_correlation_challenge", challenge_f0_correlation)):
+        second = one(track, other["b-1"])
+        assert out[name] == pytest.approx((1 + second) / 2)
+        assert (out[f"{name}_low"], out[f"{name}_high"]) == pytest.approx((second, 1))  # of draws of two speakers
