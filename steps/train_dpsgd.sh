@@ -9,6 +9,7 @@
 set -euo pipefail
 
 cmd=utils/run.py # utils/run.py here, utils/slurm.py on a cluster
+recogniser=words # or transducer
 epsilon=8        # of one utterance, of the whole training
 delta=1e-5
 start=  # folder of a public model to begin with
@@ -34,6 +35,6 @@ if already_done "$out" "${inputs[@]}"; then
 fi
 # shellcheck disable=SC2086  # cmd is a command and its options
 $cmd "$out/train.log" \
-  python3 -m dpanon.cli.train_dpsgd --config "$config" --words "$words" --epsilon "$epsilon" --delta "$delta" \
-  ${start:+--start "$start"} --system "${system:-$(basename "$out")}" "$data" "$out"
+  python3 -m dpanon.cli.train_dpsgd --config "$config" --recogniser "$recogniser" --words "$words" \
+  --epsilon "$epsilon" --delta "$delta" ${start:+--start "$start"} --system "${system:-$(basename "$out")}" "$data" "$out"
 mark_done "$out" "$out/model.pt" "$out/privacy.json"

@@ -9,6 +9,7 @@ set -euo pipefail
 
 nj=2             # parallel jobs
 cmd=utils/run.py # utils/run.py here, utils/slurm.py on a cluster
+recogniser=words # or transducer
 . utils/parse_options.sh
 . utils/stamps.sh
 
@@ -27,5 +28,5 @@ if already_done "$out/train" config="$config" start="$start/model.pt" partition=
 fi
 # shellcheck disable=SC2086  # cmd is a command and its options
 $cmd --pick incomplete JOB=1:"$nj" "$out/train/JOB.log" \
-  python3 -m dpanon.cli.train_teachers --config "$config" --job "JOB/$nj" "$start" "$data" "$out"
+  python3 -m dpanon.cli.train_teachers --config "$config" --recogniser "$recogniser" --job "JOB/$nj" "$start" "$data" "$out"
 mark_done "$out/train" "$out/1/model.pt"

@@ -143,9 +143,11 @@ def configurations():
     from dpanon.train.dpsgd import DpSgdConfig
     from dpanon.train.gender import TrainGenderConfig
     from dpanon.train.pitch import TrainPitchConfig
+    from dpanon.train.plan import PlanConfig
     from dpanon.train.queries import QueriesConfig
     from dpanon.train.speaker import TrainSpeakerConfig
     from dpanon.train.synth import TrainSynthConfig
+    from dpanon.train.transducer import TrainTransducerConfig
 
     return {
         "attack": ProtectedAttackConfig,
@@ -155,9 +157,11 @@ def configurations():
         "ecapa": EcapaConfig,
         "f0": TrainPitchConfig,
         "gender": TrainGenderConfig,
+        "plan": PlanConfig,
         "queries": QueriesConfig,
         "speaker": TrainSpeakerConfig,
         "synth": TrainSynthConfig,
+        "transducer": TrainTransducerConfig,
         **dict.fromkeys(("nodp", "public", "start", "student", "teacher"), TrainCommandsConfig),
     }
 

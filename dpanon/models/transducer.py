@@ -5,12 +5,15 @@ mixes utterances (and so breaks DP-SGD and the independence of a teacher's answe
 convolutions, as in torchaudio's Conformer. Nothing here needs more than torch.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from dpanon.errors import DataDirError
 from dpanon.features.fbank import NUM_MEL
 from dpanon.models.transducer_loss import transducer_loss
 
@@ -22,8 +25,9 @@ REDUCTION = 4  # encoder frames are 40 ms
 class TransducerConfig:
     """Sizes. Every key of conf/transducer.yaml is a field here; the defaults are the small configuration."""
 
-    vocabulary: int  # with the blank, which is 0
+    vocabulary: int = 2  # with the blank, which is 0; what is trained on a list of tokens has theirs
     width: int = 144
+    channels: int = 0  # of the two strided convolutions; 0: width
     layers: int = 4
     heads: int = 4
     feed_forward: int = 4  # times width
@@ -102,15 +106,18 @@ class Transducer(nn.Module):
     def __init__(self, config: TransducerConfig):
         super().__init__()
         self.config = config
-        width = config.width
-        self.subsample = nn.Sequential(nn.Conv2d(1, width, 3, 2), nn.ReLU(), nn.Conv2d(width, width, 3, 2), nn.ReLU())
-        self.enter = nn.Linear(width * _halved(_halved(NUM_MEL)), width)
+        width, channels = config.width, config.channels or config.width
+        self.subsample = nn.Sequential(
+            nn.Conv2d(1, channels, 3, 2), nn.ReLU(), nn.Conv2d(channels, channels, 3, 2), nn.ReLU()
+        )
+        self.enter = nn.Linear(channels * _halved(_halved(NUM_MEL)), width)
         self.blocks = nn.ModuleList(ConformerBlock(config) for _ in range(config.layers))
         self.embedding = nn.Embedding(config.vocabulary, config.embedding, padding_idx=BLANK)
         self.prediction = nn.LSTM(config.embedding, config.prediction, config.prediction_layers, batch_first=True)
         self.from_encoder = nn.Linear(width, config.joint)
         self.from_prediction = nn.Linear(config.prediction, config.joint, bias=False)
         self.out = nn.Linear(config.joint, config.vocabulary)
+        self.frames_out = nn.Linear(width, config.vocabulary)  # CTC on the encoder, in training only
 
     def encode(self, fbank: Tensor, num_frames: Tensor) -> tuple[Tensor, Tensor]:
         """``(N, T, 80) -> (N, T', width)`` and the lengths; at least 7 frames each."""
@@ -138,10 +145,20 @@ class Transducer(nn.Module):
         predicted, _ = self.predict(nn.functional.pad(targets, (1, 0), value=BLANK))
         return self.join(encoded, predicted), num_frames
 
-    def loss(self, fbank: Tensor, num_frames: Tensor, targets: Tensor, num_labels: Tensor) -> Tensor:
-        """Mean negative log-likelihood."""
-        logits, num_frames = self(fbank, num_frames, targets)
-        return transducer_loss(logits, targets, num_frames, num_labels, BLANK)
+    def loss(
+        self, fbank: Tensor, num_frames: Tensor, targets: Tensor, num_labels: Tensor, ctc: float = 0.0, reduction="mean"
+    ) -> Tensor:
+        """Negative log-likelihood; ``ctc`` of it is CTC on the encoder (Watanabe et al. 2017), which aligns sooner."""
+        encoded, num_frames = self.encode(fbank, num_frames)
+        predicted, _ = self.predict(nn.functional.pad(targets, (1, 0), value=BLANK))
+        loss = transducer_loss(self.join(encoded, predicted), targets, num_frames, num_labels, BLANK, reduction)
+        if ctc == 0.0:
+            return loss
+        log_p = self.frames_out(encoded).log_softmax(-1).transpose(0, 1)  # (N, T', V) -> (T', N, V)
+        other = nn.functional.ctc_loss(
+            log_p, targets, num_frames, num_labels, BLANK, reduction="none", zero_infinity=True
+        )
+        return (1.0 - ctc) * loss + ctc * (other if reduction == "none" else getattr(other, reduction)())
 
 
 class Hypothesis(NamedTuple):
@@ -163,6 +180,26 @@ def search(model: Transducer, fbank: Tensor, num_frames: Tensor, beam: int = 1) 
         raise ValueError(f"beam must be >= 1, got {beam}")
     encoded, lengths = model.encode(fbank, num_frames)
     return [_search(model, encoded[i, : int(lengths[i])], beam) for i in range(len(encoded))]
+
+
+def save_transducer(model: Transducer, tokens: Sequence[str], path: Path) -> None:
+    from dpanon.train.loop import save_atomically
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    state = {name: value.detach().clone() for name, value in model.state_dict().items()}
+    save_atomically({"tokens": list(tokens), "config": asdict(model.config), "state": state}, path)
+
+
+def load_transducer(path: Path) -> tuple[Transducer, tuple[str, ...]]:
+    """A model of ``save_transducer`` in eval mode, and its tokens without the blank."""
+    try:
+        saved = torch.load(path, map_location="cpu", weights_only=True)
+        model = Transducer(TransducerConfig(**saved["config"]))
+        model.load_state_dict(saved["state"])
+        tokens = tuple(saved["tokens"])
+    except (OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise DataDirError(f"{path}: not a model of steps/train_transducer.sh ({error})") from error
+    return model.eval(), tokens
 
 
 def _search(model: Transducer, encoded: Tensor, beam: int) -> tuple[int, ...]:

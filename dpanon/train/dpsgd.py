@@ -6,6 +6,7 @@ is done here and in ``dpanon.privacy``.
 """
 
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import ModuleType
 
@@ -21,13 +22,14 @@ from dpanon.privacy.checks import positive, probability
 from dpanon.privacy.dpsgd import DpSgd
 from dpanon.train.commands import Utterances, choose_weights, cross_entropy
 
+PHYSICAL = 256  # per-sample gradients that are in memory at once; a larger batch is summed in parts
+
 
 @dataclass(frozen=True)
-class DpSgdConfig:
-    """Every key of conf/dpsgd.yaml is a field here. The noise follows from epsilon, delta, batch and steps."""
+class DpSgdSteps:
+    """What any DP-SGD run is told. The noise follows from epsilon, delta, batch and steps."""
 
     steps: int
-    model: CommandsConfig = field(default_factory=CommandsConfig)
     batch: int = 256  # expected size; every step takes each unit with probability batch / units
     max_grad_norm: float = 1.0  # C, of one unit's gradient, in L2
     lr: float = 0.5
@@ -38,6 +40,13 @@ class DpSgdConfig:
         for name in ("steps", "batch", "max_grad_norm", "lr"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be > 0, got {getattr(self, name)}")
+
+
+@dataclass(frozen=True)
+class DpSgdConfig(DpSgdSteps):
+    """Every key of conf/dpsgd.yaml is a field here, when words are recognised."""
+
+    model: CommandsConfig = field(default_factory=CommandsConfig)
 
 
 def opacus() -> ModuleType:
@@ -71,41 +80,62 @@ def train_dpsgd(
     Returns:
         The model, its guarantee, and figures that may be published. No loss is among them: it is not noised.
     """
-    epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
-    num = len(utterances)
-    if config.batch >= num:
-        raise PrivacyError(f"an expected batch of {config.batch} of {num} utterances: no sample, take a smaller one")
-    rate = config.batch / num
-    multiplier = dp_sgd_noise_multiplier(epsilon, delta, rate, config.steps)
-    run = DpSgd(multiplier, rate, config.steps)
     package = opacus()
     torch.manual_seed(0)  # initial weights: public
     model = Commands(num_words, start.config if start else config.model, package.layers.DPLSTM)
     if start is not None:
         copy_weights(start, model)
+
+    def loss(wrapped: nn.Module, chosen: list[int]) -> Tensor:
+        return cross_entropy(wrapped(*utterances.batch(chosen)), targets[torch.tensor(chosen)]).mul(len(chosen))
+
+    guarantee, figures = private_steps(config, model, loss, len(utterances), epsilon, delta)
+    plain = Commands(num_words, model.config)
+    copy_weights(model, plain)
+    return plain.eval(), guarantee, figures
+
+
+def private_steps(
+    config: DpSgdSteps,
+    model: nn.Module,
+    loss: Callable[[nn.Module, list[int]], Tensor],
+    num: int,
+    epsilon: float,
+    delta: float,
+) -> tuple[Guarantee, dict[str, float]]:
+    """Train ``model`` in place on ``num`` private units; its guarantee, and figures that may be published.
+
+    Args:
+        loss: (model with per-sample gradients, numbers of the units of a batch) -> the sum of their losses. That of one
+            unit must not depend on the others.
+    """
+    epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
+    if config.batch >= num:
+        raise PrivacyError(f"an expected batch of {config.batch} of {num} utterances: no sample, take a smaller one")
+    rate = config.batch / num
+    multiplier = dp_sgd_noise_multiplier(epsilon, delta, rate, config.steps)
+    run = DpSgd(multiplier, rate, config.steps)
     learned = choose_weights(model, config.trained)
-    wrapped = package.GradSampleModule(model, batch_first=True, loss_reduction="sum")
+    wrapped = opacus().GradSampleModule(model, batch_first=True, loss_reduction="sum")
     optimizer = torch.optim.SGD(learned, lr=config.lr, momentum=config.momentum)
     noise, sizes = SystemNoise(), []
     for step in range(config.steps):
         chosen = poisson_batch(num, rate)
         sizes.append(len(chosen))
         total = np.zeros(sum(p.numel() for p in learned))
-        if len(chosen):
+        for begin in range(0, len(chosen), PHYSICAL):
             wrapped.zero_grad(set_to_none=True)
-            x, num_frames = utterances.batch(chosen)
-            cross_entropy(wrapped(x, num_frames), targets[torch.tensor(chosen)]).mul(len(chosen)).backward()
-            total = clipped_sum(learned, config.max_grad_norm)
+            loss(wrapped, chosen[begin : begin + PHYSICAL]).backward()
+            total += clipped_sum(learned, config.max_grad_norm)
         noisy = noise.add_gaussian(total, multiplier * config.max_grad_norm, config.max_grad_norm * num)
         _assign(learned, noisy / config.batch)  # the expected size: the true one is private
         for group in optimizer.param_groups:
             group["lr"] = config.lr * (1 - 0.9 * step / config.steps)
         optimizer.step()
     run.check_batch_sizes(sizes, num)
-    plain = Commands(num_words, model.config)
-    copy_weights(model, plain)
+    wrapped.remove_hooks()
     figures = {"noise_multiplier": multiplier, "rate": rate, "steps": float(config.steps)}
-    return plain.eval(), run.guarantee(noise.sampler), figures
+    return run.guarantee(noise.sampler), figures
 
 
 def poisson_batch(num: int, rate: float) -> list[int]:

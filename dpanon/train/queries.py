@@ -8,6 +8,7 @@ import json
 import math
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from dpanon.privacy.calibration import frame_epsilon, psn_mu
 from dpanon.privacy.pate import NO_ANSWER, ConfidentGNMax, GNMax
 from dpanon.privacy.votes import NoisyVotes
 from dpanon.train.commands import Utterances, recognise
+from dpanon.train.sequences import ask_tokens, texts_of
 
 METHODS = ("gnmax", "confident", "gaussian", "laplace", "psn", "psn-published")
 LABELS = ("gnmax", "confident")  # votes; the others: posteriors
@@ -36,13 +38,21 @@ class QueriesConfig:
     """Every key of conf/queries.yaml is a field here."""
 
     queries: int = 250  # utterances asked about; all of them share the budget
+    positions: int = 0  # transducers: tokens of an utterance that are asked about, each of them a query; 0: one word
     answers: float = 0.7  # confident: most answers, of the queries
     check: float = 0.3  # confident: share of the squared budget that the checks get
     threshold: float = 0.5  # confident: least part of the teachers behind a label
 
     def __post_init__(self):
-        if self.queries < 1 or not all(0 < getattr(self, n) < 1 for n in ("answers", "check", "threshold")):
-            raise ValueError("queries must be >= 1; answers, check and threshold must be in (0, 1)")
+        if self.queries < 1 or self.positions < 0:
+            raise ValueError("queries must be >= 1, positions >= 0")
+        if not all(0 < getattr(self, n) < 1 for n in ("answers", "check", "threshold")):
+            raise ValueError("answers, check and threshold must be in (0, 1)")
+
+    @property
+    def asked(self) -> int:
+        """Answers that are accounted for: all of them, used or not."""
+        return self.queries * max(1, self.positions)
 
 
 def mechanism_for(
@@ -53,7 +63,7 @@ def mechanism_for(
         raise UsageError(f"--method takes one of {', '.join(METHODS)}, not {method!r}")
     if (partition.kind == "poisson") != method.startswith("psn"):
         raise PrivacyError(f"{method} does not account for a {partition.kind} partition; psn needs a poisson one")
-    teachers, queries, unit = partition.teachers, config.queries, partition.unit
+    teachers, queries, unit = partition.teachers, config.asked, partition.unit
     if partition.rate is not None:
         published = method == "psn-published"
         mu = (published_mu if published else psn_mu)(epsilon, delta, teachers, partition.rate)
@@ -97,7 +107,7 @@ def choose_queries(public: DataDir, queries: int) -> tuple[str, ...]:
     return tuple(public.utts[i * len(public) // queries] for i in range(queries))
 
 
-def ask(folder: Path, utterances: Utterances) -> tuple[np.ndarray, tuple[str, ...]]:
+def ask(folder: Path, public: DataDir, utts: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...]]:
     """Posteriors (T, Q, V) of all teachers, without noise: private. And the words."""
     found, words = [], None
     for number in range(1, read_partition(folder / "partition.json").teachers + 1):
@@ -105,7 +115,7 @@ def ask(folder: Path, utterances: Utterances) -> tuple[np.ndarray, tuple[str, ..
         if words is not None and known != words:
             raise DataDirError(f"{folder}/{number}: was trained with another vocabulary")
         words = known
-        found.append(recognise(model, utterances).exp().double().numpy())
+        found.append(recognise(model, Utterances.read(public, model.config.bands, utts)).exp().double().numpy())
     assert words is not None
     return np.stack(found), words
 
@@ -135,19 +145,24 @@ def release_labels(
         raise UsageError(f"{out} exists; to ask again costs privacy again: remove it if that is meant")
     partition = read_partition(folder / "partition.json", private)
     utts = choose_queries(public, config.queries)
-    first, words = load_commands(folder / "1" / "model.pt")
-    mechanism = mechanism_for(method, config, partition, len(words), epsilon, delta)
-    posteriors, words = ask(folder, Utterances.read(public, first.config.bands, utts))
+    if config.positions:
+        posteriors, words = ask_tokens(folder, public, utts, config.positions)
+    else:
+        posteriors, words = ask(folder, public, utts)
+    mechanism = mechanism_for(method, config, partition, posteriors.shape[-1], epsilon, delta)
     total = count_queries(folder, system, mechanism.guarantee(), delta, cap)
     released = mechanism.release(posteriors.argmax(-1) if method in LABELS else posteriors)
     labels = released.value if method in LABELS else released.value.argmax(-1)
-    answered = {utt: words[label] for utt, label in zip(utts, labels.tolist(), strict=True) if label != NO_ANSWER}
+    if config.positions:
+        answered = texts_of(labels, utts, words)
+    else:
+        answered = {utt: words[label] for utt, label in zip(utts, labels.tolist(), strict=True) if label != NO_ANSWER}
     if not answered:
         raise PrivacyError(f"{out}: no query was answered (and all are paid for); lower the threshold next time")
     statement = statement_of(system, released.guarantee, delta) | {
         "options": {
             "method": method,
-            "queries": config.queries,
+            "queries": config.asked,
             "partition": partition.statement(),
             "epsilon": epsilon,
         },

@@ -48,7 +48,7 @@ add() { # system, its method, folder of its teachers
 }
 for name in $systems; do
   case $name in
-    psn*) add "${name}_t$most" "$name" "exp/teachers_psn$most" ;;
+    psn*) add "${name}_t$most" "$name" "exp/teachers_${name}_t$most" ;; # they answer once: each has its own
     *) add "${name}_t$most" "$name" "exp/teachers_t$most" ;;
   esac
 done

@@ -1,0 +1,151 @@
+"""Training and use of the transducer: without privacy, as a teacher, or as a student.
+
+Text is tokens of dpanon.data.tokens.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dpanon.data.data_dir import DataDir
+from dpanon.data.tokens import decode, encode, is_syllabic
+from dpanon.errors import ConfigError, DataDirError
+from dpanon.features.fbank import NUM_MEL
+from dpanon.models.transducer import Transducer, TransducerConfig, search
+from dpanon.models.transducer_loss import transducer_loss
+from dpanon.privacy import Guarantee
+from dpanon.train.commands import BLOCK, Utterances, augment, choose_weights
+from dpanon.train.dpsgd import DpSgdSteps, private_steps
+from dpanon.train.loop import CHECKPOINT, LoopConfig, train, update
+
+Labels = Sequence[tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class TrainTransducerConfig:
+    """Every key of conf/{start,teacher,student,nodp}.yaml is a field here. The vocabulary is that of the tokens."""
+
+    loop: LoopConfig
+    model: TransducerConfig = field(default_factory=TransducerConfig)
+    batch: int = 32
+    ctc: float = 0.3  # share of the loss that CTC on the encoder has
+    trained: tuple[str, ...] = ()  # beginnings of the names of the weights that are trained; empty: all
+    warp: float = 0.1  # largest relative change of frequencies: other lengths of the vocal tract
+    stretch: float = 0.2  # and of the tempo
+    level: float = 0.0  # largest of a floor under the features, in standard deviations: other noise
+    mask_bands: int = 12  # SpecAugment: one mask of up to so many bands
+    mask_frames: int = 12  # and one of up to so many frames
+
+    def __post_init__(self):
+        if not 0 <= self.ctc < 1 or self.batch < 1:
+            raise ValueError("ctc must be in [0, 1), batch >= 1")
+
+
+def read_speech(data: DataDir, utts: Sequence[str] | None = None) -> Utterances:
+    """All 80 bands of fbank.scp."""
+    return Utterances.read(data, NUM_MEL, utts)
+
+
+def labels_of(data: DataDir, utts: Sequence[str], tokens: Sequence[str]) -> list[tuple[int, ...]]:
+    """Token numbers of the text of each; DataDirError where a token is not in the list."""
+    text = data.table("text")
+    return [encode(text[utt], tokens) for utt in utts]
+
+
+def pad_labels(labels: Labels) -> tuple[Tensor, Tensor]:
+    """``(N, U)`` padded with ones (never a blank), and the lengths ``(N,)``."""
+    num = torch.tensor([len(one) for one in labels])
+    rows = [torch.tensor(one, dtype=torch.long) for one in labels]
+    return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=1), num
+
+
+def train_transducer(
+    out: Path,
+    config: TrainTransducerConfig,
+    speech: Utterances,
+    labels: Labels,
+    num_tokens: int,
+    start: Transducer | None = None,
+    label: str = "transducer",
+) -> Transducer:
+    """Train on token numbers, from ``start`` if there is one. ``out`` holds the checkpoint meanwhile."""
+    if len(labels) != len(speech):
+        raise DataDirError(f"{len(labels)} texts of {len(speech)} utterances")
+    torch.manual_seed(config.loop.seed)
+    sizes = start.config if start is not None else replace(config.model, vocabulary=num_tokens + 1)
+    model = Transducer(sizes)
+    if start is not None:
+        model.load_state_dict(start.state_dict())
+    optimizer = torch.optim.AdamW(choose_weights(model, config.trained), lr=config.loop.lr, weight_decay=1e-2)
+
+    def batches(epoch: int) -> list[np.ndarray]:
+        order = np.random.default_rng((config.loop.seed, epoch)).permutation(len(speech))
+        return np.array_split(order, max(1, round(len(order) / config.batch)))
+
+    def step(index: int, batch: np.ndarray, rng: np.random.Generator) -> dict[str, float]:
+        x, num_frames = augment(*speech.batch(batch.tolist()), config, rng)
+        loss = model.loss(*long_enough(x, num_frames), *pad_labels([labels[i] for i in batch.tolist()]), config.ctc)
+        update(loss, model, optimizer, config.loop.clip)
+        return {"loss": loss.item()}
+
+    model.train()
+    train(out, config.loop, {"model": model, "optimizer": optimizer}, [optimizer], batches, step, label)
+    (out / CHECKPOINT).unlink()  # the caller keeps the model; this also holds the optimizer
+    return model.eval()
+
+
+def train_dpsgd(
+    config: DpSgdSteps, model: Transducer, speech: Utterances, labels: Labels, epsilon: float, delta: float
+) -> tuple[Guarantee, dict[str, float]]:
+    """DP-SGD of some linear layers of a public model, in place; see ``dpanon.train.dpsgd.private_steps``.
+
+    Attention and convolution have no per-sample gradients here, so what is trained has to be linear: ConfigError else.
+    """
+    for name, module in model.named_modules():
+        if name and any(name == one or name.startswith(f"{one}.") for one in config.trained):
+            if next(module.children(), None) is None and not isinstance(module, torch.nn.Linear):
+                raise ConfigError(f"trained: {name} is not a linear layer, of which alone DP-SGD has gradients here")
+    if not config.trained:
+        raise ConfigError("trained: name the linear layers, such as [out, from_encoder]")
+
+    def loss(wrapped: torch.nn.Module, chosen: list[int]) -> Tensor:
+        x, num_frames = long_enough(*speech.batch(chosen))
+        targets, num_labels = pad_labels([labels[i] for i in chosen])
+        logits, num_frames = wrapped(x, num_frames, targets)
+        return transducer_loss(logits, targets, num_frames, num_labels, reduction="sum")
+
+    return private_steps(config, model, loss, len(speech), epsilon, delta)
+
+
+def long_enough(x: Tensor, num_frames: Tensor, least: int = 7) -> tuple[Tensor, Tensor]:
+    """Padded with the lowest level to as many frames as the strided convolutions need."""
+    if x.shape[1] < least:
+        x = torch.nn.functional.pad(x, (0, 0, 0, least - x.shape[1]), value=float(x.min()))
+    return x, num_frames.clamp_min(least)
+
+
+@torch.no_grad()
+def recognise(model: Transducer, speech: Utterances, beam: int = 1) -> list[tuple[int, ...]]:
+    """Token numbers of each utterance, greedily or by beam search."""
+    found: list[tuple[int, ...]] = []
+    for start in range(0, len(speech), BLOCK):
+        batch = speech.batch(range(start, min(start + BLOCK, len(speech))))
+        found += search(model, *long_enough(*batch), beam)
+    return found
+
+
+def error_counts(said: Labels, text: Sequence[str], tokens: Sequence[str]) -> tuple[list[int], list[int]]:
+    """Errors and reference lengths of each utterance, in syllables (of syllabic tokens) or characters, by jiwer."""
+    import jiwer
+
+    measure = jiwer.process_words if is_syllabic(tokens) else jiwer.process_characters
+    errors, sizes = [], []
+    for numbers, reference in zip(said, text, strict=True):
+        found = measure(reference, decode(numbers, tokens))
+        errors.append(found.substitutions + found.deletions + found.insertions)
+        sizes.append(found.substitutions + found.deletions + found.hits)
+    return errors, sizes
