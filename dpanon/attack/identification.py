@@ -42,11 +42,11 @@ class IdentificationConfig:
     embedding: int = 128
     stride: int = 2  # frames that the first layer takes together
     dilations: tuple[int, ...] = (1, 2)
-    dropout: float = 0.3  # share of the channels of a training piece that are missing
-    smoothing: float = 0.1  # of the labels
+    dropout: float = 0.1  # share of the channels of a training piece that are missing
+    smoothing: float = 0.0  # of the labels
     crop: float = 0.8  # share of a training piece that a batch holds
-    batch: int = 64
-    patience: int = 8  # epochs without a better validation loss
+    batch: int = 32
+    patience: int = 6  # epochs without a better validation loss
     weight_decay: float = 0.05
     replicates: int = 1000  # of the bootstrap by speaker
 
@@ -250,7 +250,7 @@ def identify(
         "num_speakers": len(names),
         "num_test": len(parts["test"]),
         "num_releases": len(releases),
-        "loss": figures["loss"],
+        "loss": figures.get("loss"),  # None of a training that was complete before
         "epochs": figures["epochs"],
         "best_epoch": best.epoch,
     }
