@@ -29,16 +29,18 @@ def utterance_row(utt: str, anonymized: Any, keyed: bool) -> dict[str, Any]:
     """One line of privacy.jsonl. ``anonymized`` is what a system returns for one utterance."""
     whole: Guarantee = anonymized.guarantee
     frame: Guarantee | None = anonymized.guarantee_frame
+    f0: Guarantee | None = anonymized.guarantee_f0
     tokens = frame if frame is not None and frame.unit == "segment" else None
     claims = whole.kind != "none"
     never = NEVER_COVERED[1:] if STEP in whole.public_side_info else NEVER_COVERED  # padded: the length is covered
     return {
         "utt": utt,
         "num_frames": int(anonymized.num_frames),
-        "epsilon_f0": _epsilon(anonymized.guarantee_f0),
+        "epsilon_f0": _epsilon(f0),
         "epsilon_bn": _epsilon(frame if tokens is None else None),
         "epsilon_frame": _epsilon(frame if tokens is None else None),
         **({} if tokens is None else {"epsilon_token": _epsilon(tokens), "num_tokens": tokens.num_units}),
+        **({"mu_f0": f0.mu()} if f0 is not None and f0.kind == "gdp" else {}),
         "epsilon_utterance": _epsilon(whole),
         "unit": whole.unit,
         "adjacency": whole.adjacency if claims else None,

@@ -22,15 +22,21 @@ def text_bits(num_words: float, wer: float, bits_per_word: float = BITS_PER_WORD
 def channel_bits(rows: Sequence[Mapping]) -> float:
     """The most that the releases of these rows of privacy.jsonl carry together, in bits; inf without a claim.
 
-    Frames and pitch with Laplace noise, and the voice of the system voxlet with Gaussian noise; what is not covered
-    (length) is left out.
+    Content (frames with Laplace noise, or tokens), pitch (its box, or its contour), and the voice of the system voxlet;
+    what is not covered (length) is left out.
     """
     nats = 0.0
     for row in rows:
-        if row.get("epsilon_bn") is None or row.get("epsilon_f0") is None:
-            return math.inf
-        nats += row["num_frames"] * capacity.laplace_frame_nats(float(row["epsilon_bn"]))
-        nats += capacity.pure_nats(float(row["epsilon_f0"]))
-        if row.get("mu") is not None:
-            nats += capacity.gaussian_ball_nats(float(row["mu"]))
+        given = {name for name in ("epsilon_bn", "epsilon_token", "epsilon_f0", "mu_f0") if row.get(name) is not None}
+        if not given & {"epsilon_bn", "epsilon_token"} or not given & {"epsilon_f0", "mu_f0"}:
+            return math.inf  # content or pitch go as they are
+        if "epsilon_bn" in given:
+            nats += row["num_frames"] * capacity.laplace_frame_nats(float(row["epsilon_bn"]))
+        if "epsilon_token" in given:
+            nats += row["num_tokens"] * capacity.pure_nats(float(row["epsilon_token"]))
+        if "epsilon_f0" in given:
+            nats += capacity.pure_nats(float(row["epsilon_f0"]))
+        for name in ("mu_f0", "mu"):
+            if row.get(name) is not None:
+                nats += capacity.gaussian_ball_nats(float(row[name]))
     return nats * capacity.NAT

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dpanon.models.codes import COLUMN, DURATIONS, Codebooks, forward_backward
+from dpanon.models.codes import COLUMN, DURATIONS, Codebooks, cheapest, forward_backward
 
 LONGEST = 12  # columns of a segment
-RATE = 11.0  # tokens a second
+RATE = 12.0  # tokens a second
 
 
 def num_symbols(codes: Codebooks) -> int:
@@ -111,22 +111,9 @@ def statistics(tokens: list[np.ndarray], size: int) -> tuple[Tensor, Tensor]:
 
 def _at_price(distance: np.ndarray, price: float) -> list[tuple[int, int, int]]:
     """The cheapest segments (start, stop, code) when each border costs ``price``."""
-    num, size = distance.shape
-    came = np.empty((num, size), dtype=np.int32)
-    cost = distance[0].copy()
-    stay = np.arange(size, dtype=np.int32)
-    for t in range(1, num):
-        best = int(cost.argmin())
-        jump = cost[best] + price
-        came[t] = np.where(cost <= jump, stay, best)
-        cost = np.minimum(cost, jump) + distance[t]
-    state, stop, found = int(cost.argmin()), num, []
-    for t in range(num - 1, 0, -1):
-        if came[t, state] != state:
-            found.append((t, stop, state))
-            stop, state = t, int(came[t, state])
-    found.append((0, stop, state))
-    return found[::-1]
+    codes = cheapest(distance, price)
+    starts = np.flatnonzero(np.append(True, codes[1:] != codes[:-1])).tolist()
+    return list(zip(starts, [*starts[1:], len(codes)], codes[starts].tolist(), strict=True))
 
 
 def _halved(found: list[tuple[int, int, int]], longest: int) -> list[tuple[int, int, int]]:

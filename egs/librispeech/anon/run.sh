@@ -142,4 +142,5 @@ if at_stage 7 "report: figures of all systems -> results/*.json, RESULTS.md, rep
       "${suffix#_}" exp results >exp/report.txt
   done
   cat exp/report.txt
+  steps/plot_systems.sh results
 fi

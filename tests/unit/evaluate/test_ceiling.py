@@ -11,6 +11,7 @@ from dpanon.data.audio import write_wav
 from dpanon.data.data_dir import write_data_dir
 from dpanon.evaluate import EvaluationError
 from dpanon.evaluate.ceiling import channel_bits, text_bits
+from dpanon.privacy import capacity
 
 WORDS = "the quick brown fox jumps over the lazy dog and runs home again"
 
@@ -28,6 +29,9 @@ def test_the_channel_carries_what_the_tables_say():
     assert channel_bits([row, row]) == pytest.approx(2 * channel_bits([row]))
     assert channel_bits([row | {"mu": 4.0}]) - channel_bits([row]) == pytest.approx(2.0 / math.log(2))  # mu^2 / 8 nats
     assert channel_bits([row, {"num_frames": 5, "epsilon_bn": None, "epsilon_f0": None}]) == math.inf
+    token = {"num_frames": 100, "epsilon_token": 8.0, "num_tokens": 12, "mu_f0": 1.0}
+    assert channel_bits([token]) == pytest.approx((12 * capacity.pure_nats(8.0) + 0.125) / math.log(2))
+    assert channel_bits([token | {"mu_f0": None}]) == math.inf, "pitch without noise says what it likes"
 
 
 def scored(tmp_path, epsilon, heard):
