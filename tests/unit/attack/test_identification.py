@@ -28,7 +28,7 @@ def voices(size, seed=0, num=200):
     """One utterance per speaker, whose frames lie around a mean of its own."""
     rng = np.random.default_rng(seed)
     means = size * np.random.default_rng(9).normal(size=(len(NAMES), 5))
-    return {f"{name}-u": (mean + rng.normal(size=(num, 5))).astype(np.float32) for name, mean in zip(NAMES, means, strict=True)}
+    return {f"{name}-u": (means[i] + rng.normal(size=(num, 5))).astype(np.float32) for i, name in enumerate(NAMES)}
 
 
 def attack(release, out, **changes):
