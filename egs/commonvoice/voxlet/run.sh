@@ -26,6 +26,7 @@ noise_levels="0 0.5 1 2 5 10" # 1 / mu, of released embeddings; 0: no noise, no 
 audio_levels="0.001 1 10"     # of released speech; empty: none
 speech_speakers=              # so many of data/train teach the attackers of speech; empty: all
 speech_pieces=4               # of each of them
+speech_utts=                  # so many of each test speaker are released as speech; empty: all
 sigma_rule=corrected          # sigma = 2 U / mu; as-published: U / mu, whose true mu is twice as large
 dp_too=false                  # noise in f0 and bn as well: one guarantee, no assumption
 epsilon_f0=10                 # of one utterance; with --dp-too true
@@ -42,12 +43,12 @@ case $sigma_rule in
   *) _misuse "--sigma-rule takes corrected or as-published, not '$sigma_rule'" ;;
 esac
 rule+=${keyed_noise:+_keyed$keyed_noise}
-audio=$rule # data/<set> -> data/<set>_speech<level>$audio
+audio=$rule # data/<set>_speech -> data/<set>_speech<level>$audio
 if [ "$dp_too" = true ]; then
   audio+=_dp_f0eps${epsilon_f0}_bneps${epsilon_bn}
 fi
 command="cd egs/commonvoice/voxlet && ./run.sh --corpus LibriSpeech --partial $partial --noise-levels '$noise_levels'"
-command+=" --audio-levels '$audio_levels' --speech-speakers '$speech_speakers' --speech-pieces $speech_pieces"
+command+=" --audio-levels '$audio_levels' --speech-speakers '$speech_speakers' --speech-pieces $speech_pieces --speech-utts '$speech_utts'"
 command+=" --sigma-rule $sigma_rule --dp-too $dp_too"
 if [ "$dp_too" = true ]; then
   command+=" --epsilon-f0 $epsilon_f0 --epsilon-bn $epsilon_bn"
@@ -71,6 +72,7 @@ if at_stage 0 "data: LibriSpeech -> data/{train,test}, Common Voice -> data/publ
   fi
   if [ ! -e data/train_speech ]; then
     utils/subset_data.py --speakers "${speech_speakers:-1000000}" --per-speaker "$speech_pieces" data/train data/train_speech
+    utils/subset_data.py --per-speaker "${speech_utts:-1000000}" data/test data/test_speech
   fi
   if [ -n "$common_voice" ] && [ ! -e data/public ]; then
     local/commonvoice/prepare.py --language "$language" --per-speaker 10 "$common_voice" train data/public
@@ -102,10 +104,10 @@ if at_stage 4 "release: data/{train,test} -> embeddings of every noise level, sp
     done
   done
   for level in $audio_levels; do
-    for set in test train_speech; do
+    for set in test_speech train_speech; do
       steps/anonymize.sh --nj "$nj" --cmd "$cpu_cmd" --system voxlet --noise-level "$level" --sigma-rule "$sigma_rule" \
         --voice-model exp/speaker --dp-too "$dp_too" --epsilon-f0 "$epsilon_f0" --epsilon-bn "$epsilon_bn" \
-        --keyed-noise "$keyed_noise" "data/$set" "data/${set}_speech$level$audio"
+        --keyed-noise "$keyed_noise" "data/$set" "data/$set$level$audio"
     done
   done
 fi
@@ -132,7 +134,7 @@ if at_stage 6 "utility: WER and distinct voices of released speech"; then
   for level in $audio_levels; do
     name=speech$level$audio
     steps/score_asr.sh --nj "$nj" --cmd "$cpu_cmd" --system "$name" exp/asr "data/test_$name"
-    steps/score_voices.sh --cmd "$cpu_cmd" --system "$name" exp/asv_original data/test "data/test_$name"
+    steps/score_voices.sh --cmd "$cpu_cmd" --system "$name" exp/asv_original data/test_speech "data/test_$name"
   done
 fi
 
