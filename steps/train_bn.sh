@@ -12,6 +12,7 @@ epsilon=         # of one frame; empty: that of <config>
 init=            # <bn-dir> of another run to start from, e.g. at a larger epsilon
 match=           # <bn-dir> whose content this one has to give, so that one synthesizer serves both
 threads=2        # of the processor
+processes=1      # of torchrun that train together: one for each GPU, or several on CPUs
 . utils/parse_options.sh
 . utils/stamps.sh
 
@@ -42,6 +43,10 @@ fi
 if already_done "$out" "${inputs[@]}"; then
   exit 0
 fi
+launch=(python3)
+if [ "$processes" -gt 1 ]; then
+  launch=(torchrun --standalone --nproc-per-node "$processes")
+fi
 # shellcheck disable=SC2086  # cmd is a command and its options
-$cmd "$out/train.log" python3 -m dpanon.cli.train_bn "${options[@]}" "$data" "$out"
+$cmd "$out/train.log" "${launch[@]}" -m dpanon.cli.train_bn "${options[@]}" "$data" "$out"
 mark_done "$out" "$out/checkpoint.pt"

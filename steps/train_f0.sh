@@ -9,6 +9,7 @@ set -euo pipefail
 
 cmd=utils/run.py # utils/run.py here, utils/slurm.py on a cluster
 epsilon=         # of one utterance; empty: that of <config>
+processes=1      # of torchrun that train together: one for each GPU, or several on CPUs
 . utils/parse_options.sh
 . utils/stamps.sh
 
@@ -27,6 +28,10 @@ fi
 if already_done "$out" config="$config" epsilon="$epsilon" f0="$data/f0.scp"; then
   exit 0
 fi
+launch=(python3)
+if [ "$processes" -gt 1 ]; then
+  launch=(torchrun --standalone --nproc-per-node "$processes")
+fi
 # shellcheck disable=SC2086  # cmd is a command and its options
-$cmd "$out/train.log" python3 -m dpanon.cli.train_f0 "${options[@]}" "$data" "$out"
+$cmd "$out/train.log" "${launch[@]}" -m dpanon.cli.train_f0 "${options[@]}" "$data" "$out"
 mark_done "$out" "$out/model.pt"

@@ -12,6 +12,7 @@ cmd=utils/run.py # utils/run.py here, utils/slurm.py on a cluster
 noise=none       # epsilon of one frame, the noise in the content; none: system plain
 init=            # <synth-dir> of another run to start from
 threads=2        # of the processor
+processes=1      # of torchrun that train together: one for each GPU, or several on CPUs
 . utils/parse_options.sh
 . utils/stamps.sh
 
@@ -34,6 +35,10 @@ fi
 if already_done "$out" "${inputs[@]}"; then
   exit 0
 fi
+launch=(python3)
+if [ "$processes" -gt 1 ]; then
+  launch=(torchrun --standalone --nproc-per-node "$processes")
+fi
 # shellcheck disable=SC2086  # cmd is a command and its options
-$cmd "$out/train.log" python3 -m dpanon.cli.train_synth "${options[@]}" "$data" "$bn" "$out"
+$cmd "$out/train.log" "${launch[@]}" -m dpanon.cli.train_synth "${options[@]}" "$data" "$bn" "$out"
 mark_done "$out" "$out/checkpoint.pt"

@@ -59,6 +59,8 @@ def run(main: Callable[[list[str] | None], int | None], argv: Sequence[str] | No
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     debug = _take_debug(arguments)
+    if int(os.environ.get("LOCAL_RANK", "0")) > 0:  # one of the processes of torchrun says it for all
+        sys.stdout = open(os.devnull, "w")  # until the end of the process
     try:
         code = main(arguments) or 0
         sys.stdout.flush()

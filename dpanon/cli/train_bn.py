@@ -26,6 +26,7 @@ def main(argv: list[str] | None = None) -> None:
     args.out.mkdir(parents=True, exist_ok=True)
     save_config(config, args.out / "config.yaml")
     match = None if args.match is None else load_bottleneck(args.match).eval().requires_grad_(False)
+    torch.manual_seed(config.loop.seed)
     figures = train_bottleneck(config, DataDir.read(args.data), args.out, args.init, match)
     (args.out / "figures.json").write_text(json.dumps(figures, indent=1) + "\n")
     print(f"{args.out}: {config.loop.steps} steps, phone accuracy {figures['phone_accuracy']:.3f}")

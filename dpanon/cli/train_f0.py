@@ -8,6 +8,7 @@ import torch
 from dpanon.cli import ArgumentParser, run
 from dpanon.config import load_config, parse_set, save_config
 from dpanon.data.data_dir import DataDir
+from dpanon.train import parallel
 from dpanon.train.pitch import TrainPitchConfig, train_pitch
 
 
@@ -18,6 +19,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("out", type=Path)
     args = parser.parse_args(argv)
     torch.set_num_threads(1)
+    parallel.place()
     config = load_config(TrainPitchConfig, args.config, args.set)
     args.out.mkdir(parents=True, exist_ok=True)
     save_config(config, args.out / "config.yaml")

@@ -13,6 +13,7 @@ from dpanon.data.data_dir import DataDir
 from dpanon.features.f0 import normalise_log_f0
 from dpanon.models.losses import correlation_loss
 from dpanon.models.pitch_autoencoder import PitchAutoencoder, PitchAutoencoderConfig
+from dpanon.train import parallel
 from dpanon.train.loop import LoopConfig, save_atomically, train, update
 
 _GAIN_FACTORS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
@@ -34,12 +35,13 @@ def train_pitch(config: TrainPitchConfig, data: DataDir, out: Path) -> dict[str,
     f0 = load_scp(data.path / "f0.scp")
     contours = {utt: normalise_log_f0(f0[utt]) for utt in data.utts}
     voiced = {utt: (f0[utt] > 0).astype(np.float32) for utt in data.utts}
+    torch.manual_seed(config.loop.seed)
     model = PitchAutoencoder(config.model)
     optimizer = torch.optim.Adam(model.parameters(), lr=config.loop.lr)
     scale = config.model.channels * config.crop / config.epsilon
 
     def cut(table: dict[str, np.ndarray], batch: list[Crop]) -> Tensor:
-        return torch.from_numpy(np.stack([table[c.utt][c.start : c.start + c.num_frames] for c in batch]))
+        return parallel.tensor(np.stack([table[c.utt][c.start : c.start + c.num_frames] for c in batch]))
 
     def step(index: int, batch: list[Crop], rng: np.random.Generator) -> dict[str, float]:
         true, weight = cut(contours, batch), cut(voiced, batch)
@@ -71,7 +73,7 @@ def train_pitch(config: TrainPitchConfig, data: DataDir, out: Path) -> dict[str,
             scales.append(factor * max(scale, 1e-2))
             gains.append(max(0.0, float(np.mean(correlations))))
     model.gain_scales, model.gains = torch.tensor(scales), torch.tensor(gains)
-    save_atomically(model.state_dict(), out / "model.pt")
+    save_atomically({name: value.cpu() for name, value in model.state_dict().items()}, out / "model.pt")
     return {**figures, "gain": gains[3]}
 
 

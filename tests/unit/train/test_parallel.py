@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 import torch
-
 from parallel_job import trainings
 
 from dpanon.errors import ConfigError
