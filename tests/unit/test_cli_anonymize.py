@@ -139,7 +139,7 @@ def test_exit_codes(tmp_path, capsys):
     source.mkdir()
     soundfile.write(source / "a.wav", speech(), 16000)
     assert call(source, tmp_path / "ok") == 0
-    assert capsys.readouterr().out.startswith(f"{tmp_path}/ok: 1 released, 0 refused\n  epsilon of a frame 100, ")
+    assert capsys.readouterr().out.startswith(f"{tmp_path}/ok: 1 released, 0 refused\n  epsilon of a frame 10, ")
     (source / "b.wav").write_bytes(b"")
     assert call(source, tmp_path / "some") == 1
     assert call("--allow-refused", "true", source, tmp_path / "rest") == 0
@@ -164,15 +164,15 @@ MISUSE = {
     "untrained epsilon": (["--epsilon-bn", "3", "{0}/in", "{0}/out"], "choose one of 100, 10, 1"),
     "infinite epsilon": (["--epsilon-f0", "inf", "{0}/in", "{0}/out"], "epsilon must be finite and > 0"),
     "zero epsilon": (["--epsilon-f0", "0", "{0}/in", "{0}/out"], "epsilon must be finite and > 0"),
-    "epsilon without noise": (["--system", "plain", "--epsilon-bn", "1", "{0}/in", "{0}/out"], "has no noise"),
+    "epsilon without noise": (["--system", "plain", "--epsilon-bn", "1", "{0}/in", "{0}/out"], "has no such noise"),
     "a voice without noise": (["--system", "voxlet", "{0}/in", "{0}/out"], "--mu or --noise-level"),
     "a target of a released voice": (
         ["--system", "voxlet", "--mu", "1", "--target", "x", "{0}/in", "{0}/out"],
         "takes no --target",
     ),
-    "half of the noise of dp": (
-        ["--system", "voxlet", "--mu", "1", "--epsilon-bn", "1", "{0}/in", "{0}/out"],
-        "neither",
+    "two noises for one thing": (
+        ["--system", "voxlet", "--mu", "1", "--epsilon-bn", "1", "--epsilon-token", "1", "{0}/in", "{0}/out"],
+        "two noises for the same",
     ),
     "mu of another system": (["--mu", "1", "{0}/in", "{0}/out"], "of the system voxlet, not of dp"),
     "no jobs": (["--jobs", "0", "{0}/in", "{0}/out"], "whole number > 0"),

@@ -22,7 +22,7 @@ train_part="train-clean-100" # trains the attackers; with --train true also the 
 test_part="test-other"       # is attacked
 system="plain dp"            # what to release: some of plain, dp, anon, dp_bn, dp_pitch, naive, dp_contour, token
 epsilon_f0=10                # of one utterance; these four are of the systems with such noise, and may be lists
-epsilon_bn=100               # of one frame
+epsilon_bn=10                # of one frame
 epsilon_token=10             # of one token
 mu_f0=1                      # of one utterance
 train=false                  # train the models (hours) instead of taking the shipped ones
@@ -80,10 +80,10 @@ if at_stage 2 "DP extractors: data/public -> exp/bn_*, exp/f0_*, and those in ex
   if [ "$train" = true ]; then # an extractor and its synthesizer learn together, so here are both
     steps/train_bn.sh --cmd "$gpu_cmd" conf/bn_start.yaml data/public exp/bn_start
     steps/train_synth.sh --cmd "$gpu_cmd" conf/synth.yaml data/public exp/bn_start exp/synth_plain
-    steps/train_synth.sh --cmd "$gpu_cmd" --noise 100 --init exp/synth_plain conf/synth_dp.yaml \
-      data/public exp/synth_plain/bn exp/synth_eps100
     steps/train_synth.sh --cmd "$gpu_cmd" --noise 10 --init exp/synth_plain conf/synth_codes.yaml \
       data/public exp/synth_plain/bn exp/synth_eps10 # codes, which serve every epsilon
+    steps/train_synth.sh --cmd "$gpu_cmd" --noise 6 --init exp/synth_eps10 conf/synth_token.yaml \
+      data/public exp/synth_eps10/bn exp/synth_token
     for epsilon in 100 10 1; do
       steps/train_f0.sh --cmd "$gpu_cmd" --epsilon "$epsilon" conf/f0.yaml data/public "exp/f0_eps$epsilon"
     done
@@ -96,8 +96,8 @@ if at_stage 3 "public models: data/train -> exp/targets; all models -> exp/model
   if [ "$train" = true ]; then
     steps/cluster_targets.sh --cmd "$cpu_cmd" data/train exp/targets # true speakers only
     steps/export_models.sh --f0 "eps100=exp/f0_eps100 eps10=exp/f0_eps10 eps1=exp/f0_eps1" \
-      --bn "plain=exp/synth_plain/bn eps100=exp/synth_eps100/bn eps10=exp/synth_eps10/bn" \
-      --synth "plain=exp/synth_plain eps100=exp/synth_eps100 eps10=exp/synth_eps10" exp/targets exp/models
+      --bn "plain=exp/synth_plain/bn eps10=exp/synth_eps10/bn token=exp/synth_token/bn" \
+      --synth "plain=exp/synth_plain eps10=exp/synth_eps10 token=exp/synth_token" exp/targets exp/models
   else
     log "the shipped ones, see dpanon/anonymize/pretrained"
   fi
