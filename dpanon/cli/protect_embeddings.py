@@ -1,13 +1,14 @@
 """Protect the speaker embeddings of a data directory: IN/xvector.scp -> OUT, with privacy.json and privacy.jsonl.
 
+    dpanon protect-embeddings --mu 1 data/test data/test_protected           # by the shipped speaker model
+    dpanon protect-embeddings --model exp/speaker --noise-level 1 data/test data/test_protected
     dpanon protect-embeddings --model exp/gender_eps15 --epsilon 15 data/test data/test_protected
-    dpanon protect-embeddings --model exp/speaker_vae --noise-level 1 data/test data/test_protected
     dpanon protect-embeddings --model exp/gender_eps15 --system plain data/test data/test_hidden
 
 The model is a folder made by steps/train_gender.sh (Laplace noise, --epsilon) or steps/train_speaker.sh (Gaussian
-noise, --mu or --noise-level). OUT holds labels and vectors, no recordings and no paths. The system plain releases
-without noise: whatever noise was there in training, that promises nothing. OUT must not exist: a second release of
-the same embeddings costs their privacy a second time.
+noise, --mu or --noise-level); the shipped one is of the second kind, for CAM++. OUT holds labels and vectors, no
+recordings and no paths. The system plain releases without noise: whatever noise was there in training, that promises
+nothing. OUT must not exist: a second release of the same embeddings costs their privacy a second time.
 
 --noise-level N is the sigma of the paper's tables, in units of U. --sigma-rule corrected (the default) gives the
 noise that makes mu = 1 / N true, 2 U N; as-published gives the paper's, U N, whose true mu is 2 / N. Both values of
@@ -21,7 +22,7 @@ import torch
 from tqdm import tqdm
 
 from dpanon.anonymize.embeddings import RULES, Protector, protect_set, speaker_mechanism
-from dpanon.anonymize.pretrained import load_network
+from dpanon.anonymize.pretrained import SHIPPED, load_network
 from dpanon.cli import ArgumentParser, run
 from dpanon.data.data_dir import DataDir
 from dpanon.errors import UsageError
@@ -50,7 +51,13 @@ def parse_args(argv: list[str] | None):
     parser = ArgumentParser(prog="dpanon protect-embeddings", description=__doc__)
     parser.add_argument("source", type=Path, metavar="IN", help="data directory with xvector.scp")
     parser.add_argument("out", type=Path, metavar="OUT", help="data directory to be made")
-    parser.add_argument("--model", type=Path, required=True, metavar="DIR", help="folder of the trained model")
+    parser.add_argument(
+        "--model",
+        type=Path,
+        default=SHIPPED,
+        metavar="DIR",
+        help="of a trained model (default: the shipped one)",
+    )
     parser.add_argument("--system", choices=("dp", "plain"), default="dp", help="plain: no noise, no guarantee")
     parser.add_argument("--epsilon", type=float, help="of one embedding; gender models")
     parser.add_argument("--mu", type=float, help="of one embedding; speaker models")

@@ -31,7 +31,9 @@ def main(argv: list[str] | None = None) -> None:
     figures = train_speaker(config, vectors, args.out)
     model = SpeakerVae(config.model)
     model.load_state_dict(torch.load(args.out / "model.pt", weights_only=True))
-    save_network(model, args.out / "speaker.safetensors", {"embeddings": str(len(vectors))})
+    facts = {"embeddings": str(len(vectors)), "figures": json.dumps(figures)}
+    facts["training"] = (args.out / "config.yaml").read_text()
+    save_network(model, args.out / "speaker.safetensors", facts)
     (args.out / "figures.json").write_text(json.dumps(figures, indent=1) + "\n")
     print(
         f"{args.out}: {config.loop.steps} steps on {len(vectors)} embeddings, cosine of what is decoded "

@@ -10,7 +10,11 @@ from dpanon.errors import UsageError
 from dpanon.evaluate import EvaluationError
 
 NO_CLAIM = "no privacy claim"
-ASSUMED = ("content and prosody",)  # conditions that an attacker need not keep
+ASSUMED = {  # conditions that an attacker need not keep, and the noise that takes their place
+    "content and prosody": "pitch and content as well (--mu-f0 or --epsilon-f0, --epsilon-bn)",
+    "content": "content as well (--epsilon-bn)",
+    "pitch": "pitch as well (--mu-f0 or --epsilon-f0)",
+}
 VOICE = ("sigma", "sigma_over_u", "mu", "eer_floor_mu", "mu_as_published", "eer_floor_as_published")
 VACUOUS = 0.01  # a floor below it says nothing about an attack
 
@@ -93,9 +97,9 @@ def broken_assumption(claim: Claim) -> str:
     given = sorted({word for row in claim.rows for word in row.get("conditional_on", ())} & set(ASSUMED))
     if given:
         return (
-            f"the floor holds given equal {' and '.join(given)}, and this attacker had them: they carry the speaker's "
-            "identity around the noise (the disentanglement that paper B assumes fails), unless the noise is not "
-            "there at all; put noise into pitch and content as well (--epsilon-f0, --epsilon-bn)"
+            f"the floor holds given equal {' and '.join(given)}, and this attacker had more: what is given carries the "
+            "speaker's identity around the noise (the disentanglement that paper B assumes fails), unless the noise is "
+            f"not there at all; put noise into {' and '.join(ASSUMED[word] for word in given)}"
         )
     return "the guarantee is broken, or the set is not what its privacy.json says"
 

@@ -2,7 +2,7 @@
 # The recording's own voice, released by a Gaussian mechanism (paper B), as embeddings and as speech.
 #
 #   audio -> x-vector -> VAE mean --[L2 ball, Gaussian noise]--> clamp, VAE decoder -> x-vector' --\
-#         \> bn, f0 (plain; with --dp-too true: with noise of their own) ----------------------------> wav -> EER, WER
+#         \> bn, f0 (plain; with an epsilon: with noise of their own) -------------------------------> wav -> EER, WER
 #
 # Usage: ./run.sh --common-voice PATH/cv-corpus-13.0 --corpus PATH/LibriSpeech [options]
 #        ./run.sh --corpus PATH/LibriSpeech --partial true       # the VAE learns from LibriSpeech, too
@@ -28,9 +28,9 @@ speech_speakers=              # so many of data/train teach the attackers of spe
 speech_pieces=4               # of each of them
 speech_utts=                  # so many of each test speaker are released as speech; empty: all
 sigma_rule=corrected          # sigma = 2 U / mu; as-published: U / mu, whose true mu is twice as large
-dp_too=false                  # noise in f0 and bn as well: one guarantee, no assumption
-epsilon_f0=10                 # of one utterance; with --dp-too true
-epsilon_bn=100                # of one frame; with --dp-too true
+epsilon_f0=                   # noise in f0, too: of one utterance; empty: none
+mu_f0=                        # the same by contours
+epsilon_bn=                   # noise in what is said, too: of one frame; with f0's: one guarantee, no assumption
 keyed_noise=                  # seed of repeatable noise, for tests: such a release must not leave
 . ./path.sh
 . ./cmd.sh
@@ -44,15 +44,11 @@ case $sigma_rule in
 esac
 rule+=${keyed_noise:+_keyed$keyed_noise}
 audio=$rule # data/<set>_speech -> data/<set>_speech<level>$audio
-if [ "$dp_too" = true ]; then
-  audio+=_dp_f0eps${epsilon_f0}_bneps${epsilon_bn}
-fi
+audio+=${epsilon_f0:+_f0eps$epsilon_f0}${mu_f0:+_f0mu$mu_f0}${epsilon_bn:+_bneps$epsilon_bn}
+dp_too=$([ -z "$epsilon_f0$mu_f0$epsilon_bn" ] || echo true) # noise beside that of the voice
 command="cd egs/commonvoice/voxlet && ./run.sh --corpus LibriSpeech --partial $partial --noise-levels '$noise_levels'"
 command+=" --audio-levels '$audio_levels' --speech-speakers '$speech_speakers' --speech-pieces $speech_pieces --speech-utts '$speech_utts'"
-command+=" --sigma-rule $sigma_rule --dp-too $dp_too"
-if [ "$dp_too" = true ]; then
-  command+=" --epsilon-f0 $epsilon_f0 --epsilon-bn $epsilon_bn"
-fi
+command+=" --sigma-rule $sigma_rule${epsilon_f0:+ --epsilon-f0 $epsilon_f0}${mu_f0:+ --mu-f0 $mu_f0}${epsilon_bn:+ --epsilon-bn $epsilon_bn}"
 started=$([ -e exp ] || date +%s) # a rerun skips what is done: how long it took says nothing
 if [ "$list" = false ]; then
   "$DPANON_ROOT/tools/setup.sh" --for mini
@@ -106,8 +102,8 @@ if at_stage 4 "release: data/{train,test} -> embeddings of every noise level, sp
   for level in $audio_levels; do
     for set in test_speech train_speech; do
       steps/anonymize.sh --nj "$nj" --cmd "$cpu_cmd" --system voxlet --noise-level "$level" --sigma-rule "$sigma_rule" \
-        --voice-model exp/speaker --dp-too "$dp_too" --epsilon-f0 "$epsilon_f0" --epsilon-bn "$epsilon_bn" \
-        --keyed-noise "$keyed_noise" "data/$set" "data/$set$level$audio"
+        --voice-model exp/speaker --dp-too "$dp_too" --epsilon-f0 "$epsilon_f0" --mu-f0 "$mu_f0" \
+        --epsilon-bn "$epsilon_bn" --keyed-noise "$keyed_noise" "data/$set" "data/$set$level$audio"
     done
   done
 fi

@@ -67,7 +67,11 @@ def test_metrics_are_found_again_and_nan_becomes_null(tmp_path):
 
 def test_a_broken_floor_names_the_assumption_that_it_was_given_under():
     given = Claim("voxlet", None, None, 0.4, {}, ({"conditional_on": ["content and prosody", "the number of frames"]},))
-    assert "the floor holds given equal content and prosody" in broken_assumption(given)
+    said = broken_assumption(given)
+    assert "the floor holds given equal content and prosody" in said and "--epsilon-bn" in said and "--mu-f0" in said
+    pitch_has_noise = Claim("voxlet", None, None, 0.4, {}, ({"conditional_on": ["content", "the number of frames"]},))
+    said = broken_assumption(pitch_has_noise)
+    assert "given equal content," in said and "--epsilon-bn" in said and "--mu-f0" not in said
     without = Claim("dp", None, None, 0.4, {}, ({"conditional_on": ["the number of frames"]},))
     assert "the guarantee is broken" in broken_assumption(without)
     assert voice_facts(Claim("dp", None, None, 0.4, {}, ({"mu": 2.0, "utt": "u"},))) == {"mu": 2.0}
