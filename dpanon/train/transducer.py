@@ -105,10 +105,12 @@ def train_dpsgd(
 
     Attention and convolution have no per-sample gradients here, so what is trained has to be linear: ConfigError else.
     """
+    model.eval()  # no dropout
     for name, module in model.named_modules():
         if name and any(name == one or name.startswith(f"{one}.") for one in config.trained):
             if next(module.children(), None) is None and not isinstance(module, torch.nn.Linear):
                 raise ConfigError(f"trained: {name} is not a linear layer, of which alone DP-SGD has gradients here")
+            module.train()  # Opacus keeps the gradients of such modules only
     if not config.trained:
         raise ConfigError("trained: name the linear layers, such as [out, from_encoder]")
 
@@ -118,7 +120,9 @@ def train_dpsgd(
         logits, num_frames = wrapped(x, num_frames, targets)
         return transducer_loss(logits, targets, num_frames, num_labels, reduction="sum")
 
-    return private_steps(config, model, loss, len(speech), epsilon, delta)
+    told = private_steps(config, model, loss, len(speech), epsilon, delta)
+    model.eval()
+    return told
 
 
 def long_enough(x: Tensor, num_frames: Tensor, least: int = 7) -> tuple[Tensor, Tensor]:

@@ -17,19 +17,22 @@ TOKENS = read_tokens(Path(__file__).resolve().parent.parent / "mandarin" / "toke
 
 
 def zhuyin_to_pinyin() -> dict[str, str]:
-    """Without tones, for all syllables of the list of tokens."""
+    """Without tones, for all syllables that a character is read as and that the list of tokens can say."""
     try:
         from pypinyin import Style
+        from pypinyin.constants import PINYIN_DICT
+        from pypinyin.contrib.tone_convert import to_normal
         from pypinyin.style import convert
     except ImportError as error:
         raise MissingDependencyError(f"Zhuyin needs: pip install 'dpanon[mandarin]' ({error})") from error
-    initials = ["", *(token for token in TOKENS if not token.startswith("-"))]
-    finals = [token[1:] for token in TOKENS if token.startswith("-")]
     table: dict[str, str] = {}
-    for pinyin in (initial + final for initial in initials for final in finals):
-        zhuyin = convert(pinyin.replace("v", "ü"), Style.BOPOMOFO, strict=True).rstrip("˙")
-        if all("\u3105" <= letter <= "\u312f" for letter in zhuyin):
-            table.setdefault(zhuyin, pinyin)
+    for toned in sorted({reading for readings in PINYIN_DICT.values() for reading in readings.split(",")}):
+        pinyin = to_normal(toned)
+        try:
+            encode(pinyin, TOKENS)
+        except DataDirError:
+            continue
+        table.setdefault(convert(toned, Style.BOPOMOFO, strict=True).rstrip("ˊˇˋ˙"), pinyin)
     return table
 
 
