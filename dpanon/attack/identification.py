@@ -44,17 +44,17 @@ class IdentificationConfig:
     dilations: tuple[int, ...] = (1, 2)
     dropout: float = 0.1  # share of the channels of a training piece that are missing
     smoothing: float = 0.0  # of the labels
-    crop: float = 0.8  # share of a training piece that a batch holds
+    crop: int = 60  # frames of a training piece that a batch holds
     batch: int = 32
     patience: int = 6  # epochs without a better validation loss
     weight_decay: float = 0.05
     replicates: int = 1000  # of the bootstrap by speaker
 
     def __post_init__(self):
-        if self.pieces < 1 or self.batch < 2 or self.stride < 1 or self.patience < 1:
-            raise ValueError("pieces, stride and patience must be at least 1, batch at least 2")
-        if not 0 < self.crop <= 1 or not 0 <= self.dropout < 1 or not 0 <= self.smoothing < 1:
-            raise ValueError("crop is within (0, 1], dropout and smoothing within [0, 1)")
+        if self.pieces < 1 or self.batch < 2 or self.stride < 1 or self.crop < 1 or self.patience < 1:
+            raise ValueError("pieces, stride, crop and patience must be at least 1, batch at least 2")
+        if not 0 <= self.dropout < 1 or not 0 <= self.smoothing < 1:
+            raise ValueError("dropout and smoothing are within [0, 1)")
 
 
 class Piece(NamedTuple):
@@ -71,7 +71,7 @@ class SpeakerNet(nn.Module):
 
     It normalises the channels of one frame, and never over a batch: its output for a piece depends on that alone.
 
-    Shape: ``(N, T, M) -> (N, speakers)``, logits; T at least 4 strides.
+    Shape: ``(N, T, M) -> (N, speakers)``, logits.
     """
 
     def __init__(self, config: IdentificationConfig, dim: int, speakers: int):
@@ -118,6 +118,8 @@ def split(speakers: Mapping[str, str], lengths: Mapping[str, int], pieces: int) 
     label = {name: i for i, name in enumerate(names)}
     of_speaker: dict[str, list[Piece]] = {name: [] for name in names}
     for utt in sorted(speakers):
+        if lengths[utt] < pieces:
+            raise EvaluationError(f"{utt}: {lengths[utt]} frames are too short for {pieces} pieces; lower `pieces`")
         edges = np.linspace(0, lengths[utt], pieces + 1).astype(int)
         cuts = zip(edges, edges[1:], strict=False)
         of_speaker[speakers[utt]] += [Piece(utt, int(a), int(b), label[speakers[utt]]) for a, b in cuts]
@@ -177,18 +179,15 @@ def identify(
     net = SpeakerNet(config, len(mean), len(names))
     optimizer = torch.optim.AdamW(net.parameters(), lr=config.loop.lr, weight_decay=config.weight_decay)
     best = _Best()
-    shortest = min(piece.stop - piece.start for piece in parts["train"])
-    length = max(4 * config.stride, int(config.crop * shortest))
-    if shortest < length:
-        raise EvaluationError(f"pieces of {shortest} frames are too short to tell speakers; lower `pieces`")
     everything = [(k, piece) for k in range(len(releases)) for piece in parts["train"]]
 
     def cut(rows: Sequence[tuple[int, Piece]], num: int, places: Sequence[float]) -> tuple[Tensor, Tensor]:
-        """Standardised parts of ``num`` frames, each at its place, in [0, 1], of the piece. (N, T, M), (N,)"""
+        """Standardised parts of ``num`` frames, each at its place, in [0, 1); short pieces repeat. (N, T, M), (N,)"""
         x = np.empty((len(rows), num, len(mean)), dtype=np.float32)
         for i, (k, piece) in enumerate(rows):
-            at = piece.start + int(places[i] * (piece.stop - piece.start - num + 1 - 1e-6))
-            x[i] = releases[k][piece.utt][at : at + num]
+            first = int(places[i] * max(1, piece.stop - piece.start - num + 1))
+            frames = (first + np.arange(num)) % (piece.stop - piece.start)
+            x[i] = releases[k][piece.utt][piece.start + frames]
         return parallel.tensor((x - mean) / deviation), parallel.tensor(np.array([piece.label for _, piece in rows]))
 
     def batches(epoch: int) -> list[list[tuple[int, Piece]]]:
@@ -198,7 +197,7 @@ def identify(
 
     def step(index: int, rows: list[tuple[int, Piece]], rng: np.random.Generator) -> dict[str, float]:
         net.train()
-        x, y = cut(rows, length, torch.rand(len(rows)).tolist())
+        x, y = cut(rows, config.crop, torch.rand(len(rows)).tolist())
         logits = net(x)
         loss = functional.cross_entropy(logits, y, label_smoothing=config.smoothing)
         update(loss, net, optimizer, config.loop.clip)
@@ -213,7 +212,7 @@ def identify(
         wrong, total = [], 0.0
         for at in range(0, len(rows), _BLOCK):
             block = rows[at : at + _BLOCK]
-            x, y = cut(block, block[0][1].stop - block[0][1].start, [0.5] * len(block))
+            x, y = cut(block, block[-1][1].stop - block[-1][1].start, [0.0] * len(block))
             logits = net(x)
             total += float(functional.cross_entropy(logits, y, reduction="sum"))
             misses = (logits.argmax(1) != y).tolist()

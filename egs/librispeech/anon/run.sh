@@ -27,6 +27,10 @@ epsilon_token=10             # of one token
 mu_f0=1                      # of one utterance
 train=false                  # train the models (hours) instead of taking the shipped ones
 unlabelled=                  # folder of .flac files (speech_to_intent), more speech to train the models on
+scale=small                  # of the networks: small, or full, as in the paper (conf/full)
+dry_run=false                # only say what the recipe needs: parameters, disk, time
+identify=false               # attack f0 and bottleneck sequences, too (P_ASI)
+ecapa=false                  # train ECAPA-TDNN on each release, too (needs SpeechBrain)
 keyed_noise=                 # seed of repeatable noise, for tests: such a release must not leave
 . ./path.sh
 . ./cmd.sh
@@ -41,13 +45,11 @@ trainset=${train_part//-/_}
 testset=${test_part//-/_}
 public="train${unlabelled:+ unlabelled}" # sets the models are trained on
 models=                                  # the shipped ones
-if [ "$train" = true ]; then
-  models=exp/models
-fi
+[ "$train" = false ] || models=exp/models
+case $scale in small) conf=conf ;; full) conf=conf/full ;; *) _misuse "--scale takes small or full, not '$scale'" ;; esac
 started=$([ -e exp ] || date +%s) # a rerun skips what is done: how long it took says nothing
-if [ "$list" = false ]; then
-  "$DPANON_ROOT/tools/setup.sh" --for mini
-fi
+[ "$list" = true ] || "$DPANON_ROOT/tools/setup.sh" --for mini
+[ "$dry_run" = false ] || exec python3 -m dpanon.cli.plan_anon "$conf"
 
 if at_stage 0 "data: LibriSpeech -> data/{train,train_again,test}"; then
   if [ "$download" = true ]; then
@@ -71,24 +73,20 @@ if at_stage 1 "features: data/train${unlabelled:+, data/unlabelled} -> f0.scp, x
       steps/extract_content.sh --nj "$nj" --cmd "$cpu_cmd" "data/$set"
     done
     steps/combine_data.sh data/public data/train ${unlabelled:+data/unlabelled}
-  else
-    log "none: the shipped models serve, and stage 4 makes features of its own; --train true needs them here"
   fi
 fi
 
 if at_stage 2 "DP extractors: data/public -> exp/bn_*, exp/f0_*, and those in exp/synth_*/bn, or the shipped ones"; then
   if [ "$train" = true ]; then # an extractor and its synthesizer learn together, so here are both
-    steps/train_bn.sh --cmd "$gpu_cmd" conf/bn_start.yaml data/public exp/bn_start
-    steps/train_synth.sh --cmd "$gpu_cmd" conf/synth.yaml data/public exp/bn_start exp/synth_plain
-    steps/train_synth.sh --cmd "$gpu_cmd" --noise 10 --init exp/synth_plain conf/synth_codes.yaml \
+    steps/train_bn.sh --cmd "$gpu_cmd" "$conf/bn_start.yaml" data/public exp/bn_start
+    steps/train_synth.sh --cmd "$gpu_cmd" "$conf/synth.yaml" data/public exp/bn_start exp/synth_plain
+    steps/train_synth.sh --cmd "$gpu_cmd" --noise 10 --init exp/synth_plain "$conf/synth_codes.yaml" \
       data/public exp/synth_plain/bn exp/synth_eps10 # codes, which serve every epsilon
-    steps/train_synth.sh --cmd "$gpu_cmd" --noise 6 --init exp/synth_eps10 conf/synth_token.yaml \
+    steps/train_synth.sh --cmd "$gpu_cmd" --noise 6 --init exp/synth_eps10 "$conf/synth_token.yaml" \
       data/public exp/synth_eps10/bn exp/synth_token
     for epsilon in 100 10 1; do
-      steps/train_f0.sh --cmd "$gpu_cmd" --epsilon "$epsilon" conf/f0.yaml data/public "exp/f0_eps$epsilon"
+      steps/train_f0.sh --cmd "$gpu_cmd" --epsilon "$epsilon" "$conf/f0.yaml" data/public "exp/f0_eps$epsilon"
     done
-  else
-    log "the shipped ones, see dpanon/anonymize/pretrained"
   fi
 fi
 
@@ -98,8 +96,6 @@ if at_stage 3 "public models: data/train -> exp/targets; all models -> exp/model
     steps/export_models.sh --f0 "eps100=exp/f0_eps100 eps10=exp/f0_eps10 eps1=exp/f0_eps1" \
       --bn "plain=exp/synth_plain/bn eps10=exp/synth_eps10/bn token=exp/synth_token/bn" \
       --synth "plain=exp/synth_plain eps10=exp/synth_eps10 token=exp/synth_token" exp/targets exp/models
-  else
-    log "the shipped ones, see dpanon/anonymize/pretrained"
   fi
 fi
 
@@ -114,14 +110,22 @@ if at_stage 4 "release: data/<set> -> data/<set>_<system>, with its privacy.json
 fi
 
 if at_stage 5 "attack: ASV trained on data/train* of each system -> EER, linkability"; then
-  steps/train_asv.sh --cmd "$cpu_cmd" --baseline true conf/asv.yaml data/train exp/asv_original
+  steps/train_asv.sh --cmd "$cpu_cmd" --baseline true "$conf/asv.yaml" data/train exp/asv_original
   steps/score_asv.sh --cmd "$cpu_cmd" --baseline true exp/asv_original data/test data/test
   for suffix in $suffixes; do
     asv=exp/asv$suffix test=data/test$suffix
     steps/score_asv.sh --cmd "$cpu_cmd" --system "${suffix#_}" exp/asv_original data/test "$test"
-    steps/train_asv.sh --cmd "$cpu_cmd" conf/asv.yaml data/train{,_again}"$suffix" "$asv"
+    steps/train_asv.sh --cmd "$cpu_cmd" "$conf/asv.yaml" data/train{,_again}"$suffix" "$asv"
     steps/score_asv.sh --cmd "$cpu_cmd" --system "${suffix#_}" "$asv" "$test" "$test"
+    if [ "$ecapa" = true ]; then
+      steps/train_ecapa.sh --cmd "$gpu_cmd" "$conf/ecapa.yaml" data/train{,_again}"$suffix" "${asv}_ecapa"
+      steps/score_asv.sh --cmd "$cpu_cmd" --system "${suffix#_}" "${asv}_ecapa" "$test" "$test"
+    fi
   done
+  if [ "$identify" = true ]; then
+    steps/score_asi.sh --cmd "$gpu_cmd" --models "$models" "$conf/asi.yaml" data/train exp/asi
+    steps/plot_asi.sh --command "cd egs/librispeech/anon && ./run.sh --identify true --partial $partial" exp/asi results
+  fi
 fi
 
 if at_stage 6 "utility: data/test of each system -> WER, correlation of f0, DNSMOS"; then

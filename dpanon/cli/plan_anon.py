@@ -1,0 +1,38 @@
+"""What the recipe for paper A needs before it is begun: parameters, disk, time. Called by run.sh --dry-run true.
+
+Nothing is read but the configurations in <conf-dir>, plan.yaml among them. Exit code 0 when every network can be built.
+"""
+
+from pathlib import Path
+
+from dpanon.cli import ArgumentParser, run
+from dpanon.config import load_config
+from dpanon.train.footprint import FootprintConfig, cpu_hours, disk, networks
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("conf", type=Path, metavar="conf-dir")
+    args = parser.parse_args(argv)
+    plan = load_config(FootprintConfig, args.conf / "plan.yaml")
+    found = networks(args.conf, plan)
+    print(f"{'network':34s} {'parameters':>12s} {'number':>7s} {'GPU hours':>10s}")
+    for network in found:
+        hours = f"{network.gpu_hours:10.2f}" if network.gpu_hours else f"{'-':>10s}"
+        print(f"{network.name:34s} {network.parameters:12,d} {network.number:7d} {hours}")
+    if not any(network.name.startswith("ECAPA") for network in found):
+        print(f"{'ECAPA-TDNN attacker':34s} not counted: SpeechBrain is not installed")
+    total = sum(network.gpu_hours for network in found)
+    print(f"time (estimates, {plan.gpus} GPUs at {plan.teraflops:g} TFLOP/s sustained each, {plan.jobs} CPU jobs)")
+    print(f"  {total / plan.gpus:8.1f} h  all trainings, one after the other, each on all GPUs")
+    for what, hours in cpu_hours(plan).items():
+        print(f"  {hours:8.1f} h  {what}")
+    print("disk (estimates)")
+    spaces = disk(plan, found)
+    for what, gibibytes in spaces.items():
+        print(f"  {gibibytes:8.1f} GiB  {what}")
+    print(f"  {sum(spaces.values()):8.1f} GiB  in all")
+
+
+if __name__ == "__main__":
+    run(main)
