@@ -42,9 +42,9 @@ SWEEP = (
     "G_VD dB",
 )
 BROKEN = (
-    "BROKEN: all of the interval lies below the floor, which holds given equal content and prosody, as far as these have "
-    "no noise. They carry the speaker's identity around that of the voice: the disentanglement that the floor assumes "
-    "fails. Such a release is not one to make."
+    "BROKEN: all of the interval lies below the floor, which holds given equal content and prosody, as far as these "
+    "have no noise. They carry the speaker's identity around that of the voice: the disentanglement that the floor "
+    "assumes fails. Such a release is not one to make."
 )
 SEXES = (
     "hidden sex",
