@@ -41,7 +41,7 @@ def collect(exp: Path, systems: Sequence[str] | None = None) -> dict[str, dict]:
         if metrics["kind"] != "asv":
             row[metrics["kind"]] = public
             continue
-        key = (str(metrics["set"]), str(metrics["condition"]), str(metrics["attacker"]))
+        key = tuple(str(metrics.get(part, "")) for part in ("set", "condition", "attacker", "knowledge"))
         if key in system["attackers"] and system["attackers"][key] != public | {"set": metrics["set"]}:
             raise EvaluationError(f"{file}: another file has other figures of {' '.join(key)}; remove the old one")
         system["attackers"][key] = public | {"set": metrics["set"]}

@@ -150,7 +150,7 @@ def attackers_table(result: dict) -> str:
     rows = [
         (
             str(a["set"]),
-            a["condition"],
+            a["condition"] + (f", {a['knowledge']}" if a.get("knowledge", "none") != "none" else ""),
             a["attacker"],
             _with_interval(a, "eer"),
             number(a.get("linkability"), ".2f"),

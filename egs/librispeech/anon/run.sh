@@ -52,9 +52,7 @@ started=$([ -e exp ] || date +%s) # a rerun skips what is done: how long it took
 [ "$dry_run" = false ] || exec python3 -m dpanon.cli.plan_anon "$conf"
 
 if at_stage 0 "data: LibriSpeech -> data/{train,train_again,test}"; then
-  if [ "$download" = true ]; then
-    local/librispeech/download.sh --parts "$train_part $test_part" "$(dirname "$corpus")"
-  fi
+  [ "$download" = false ] || local/librispeech/download.sh --parts "$train_part $test_part" "$(dirname "$corpus")"
   local/librispeech/prepare.sh --partial "$partial" --parts "$train_part $test_part" --trials "$test_part" "$corpus" data
   steps/combine_data.sh data/test "data/${testset}_enrolls" "data/${testset}_trials_f" "data/${testset}_trials_m"
   for set in train train_again; do # the attacker releases the training speech twice, to see more target voices
@@ -114,7 +112,9 @@ if at_stage 5 "attack: ASV trained on data/train* of each system -> EER, linkabi
   steps/score_asv.sh --cmd "$cpu_cmd" --baseline true exp/asv_original data/test data/test
   for suffix in $suffixes; do
     asv=exp/asv$suffix test=data/test$suffix
-    steps/score_asv.sh --cmd "$cpu_cmd" --system "${suffix#_}" exp/asv_original data/test "$test"
+    for enrol in data/test "$test"; do # ignorant, lazy-informed
+      steps/score_asv.sh --cmd "$cpu_cmd" --system "${suffix#_}" exp/asv_original "$enrol" "$test"
+    done
     steps/train_asv.sh --cmd "$cpu_cmd" "$conf/asv.yaml" data/train{,_again}"$suffix" "$asv"
     steps/score_asv.sh --cmd "$cpu_cmd" --system "${suffix#_}" "$asv" "$test" "$test"
     if [ "$ecapa" = true ]; then

@@ -173,3 +173,13 @@ def test_figures_repeat_and_show_gaps():
     assert plots.f0_overlay(tracks) == plots.f0_overlay(tracks)
     panels = {"dp, aa": (np.ones(3), np.zeros(5)), "all alike": (np.ones(3), np.ones(2))}
     assert plots.score_histograms(panels).lstrip().startswith("<?xml")
+
+
+def test_what_an_attacker_knows_is_told_apart(tmp_path):
+    """The same extractor and back-end, trained on original and on released speech: two attackers of one condition."""
+    for knowledge, eer in (("lazy-informed", 0.4), ("semi-informed", 0.3)):
+        write_metrics(tmp_path / knowledge, "asv", "dp", "test_dp", asv("aa", eer, knowledge=knowledge))
+    found = collect.collect(tmp_path)["dp"]
+    assert [row["eer"] for row in found["attackers"]] == [0.4, 0.3]
+    assert found["rows"][0]["asv"]["aa"]["eer"] == 0.3  # the strongest
+    assert "| aa, lazy-informed |" in tables.attackers_table(found)
