@@ -199,7 +199,7 @@ def _load(kind: str, name: str, models: Path):
 
 def _synth(name: str, models: Path):
     """The synthesizer of an extractor: its own, or that of the next larger epsilon whose content it gives."""
-    if name != "plain":
+    if name.startswith("eps"):
         known = [epsilon for epsilon in shipped_epsilons("synth", models) if epsilon >= float(name.removeprefix("eps"))]
         name = f"eps{min(known):g}" if known else "plain"
     return _load("synth", name, models)
