@@ -3,7 +3,8 @@
     dpanon evaluate --orig data/test --anon data/test_dp
 
 Both are data directories of the same utterances. EER: the first utterances of a speaker enrol, the others are trials
-(or as the tables enrolls and trials say); cosine, and trained back-ends when --train gives anonymized training speech.
+(or as the tables enrolls and trials say, with --enrol where a challenge keeps its enrolment speech in another set);
+cosine, and trained back-ends when --train gives anonymized training speech.
 The figures need at least two speakers; a recipe with a proper test set says more.
 """
 
@@ -15,7 +16,7 @@ from dpanon.attack.trials import PROTOCOLS, make_trials
 from dpanon.cli import ArgumentParser, boolean, run
 from dpanon.cli.score_f0 import compare_f0
 from dpanon.data.data_dir import DataDir
-from dpanon.errors import MissingDependencyError
+from dpanon.errors import MissingDependencyError, UsageError
 from dpanon.evaluate import EvaluationError
 from dpanon.evaluate.claims import floor_text, read_claim
 from dpanon.evaluate.metrics import write_json
@@ -28,6 +29,9 @@ def parse_args(argv=None):
     parser = ArgumentParser(prog="dpanon evaluate", description=__doc__)
     parser.add_argument("--orig", type=Path, required=True, metavar="DIR", help="data directory of the original speech")
     parser.add_argument("--anon", type=Path, required=True, metavar="DIR", help="data directory of its release")
+    parser.add_argument(
+        "--enrol", type=Path, nargs=2, metavar="DIR", help="enrolment speech of the table trials, original and released"
+    )
     parser.add_argument("--train", type=Path, nargs="+", default=[], metavar="DIR", help="anonymized training speech")
     parser.add_argument("--extractors", default="campplus,ge2e", help="default: campplus,ge2e")
     parser.add_argument("--protocol", choices=PROTOCOLS, default="speakers", help="default: speakers")
@@ -46,7 +50,12 @@ def main(argv=None):
     missing = sorted(set(anonymized.utts) - set(original.utts))
     if missing:
         raise EvaluationError(f"{args.orig}: {len(missing)} utterances of {args.anon} are not there ({missing[:3]})")
-    figures, refuted = measure_privacy(args, original, anonymized, claim.eer_floor)
+    enrolment = [DataDir.read(path) for path in args.enrol] if args.enrol else [original, anonymized]
+    if anonymized.has("trials") and not args.enrol and not original.enrolls:
+        raise UsageError(
+            f"{args.anon}/trials speaks of enrolment speech in another set: give it with --enrol ORIG ANON"
+        )
+    figures, refuted = measure_privacy(args, original, anonymized, enrolment, claim.eer_floor)
     figures |= measure_utility(args, original, anonymized)
     rows = [(name, *values) for name, values in figures.items()]
     print(text_table(("figure", "original", "anonymized"), rows), end="")
@@ -59,8 +68,8 @@ def main(argv=None):
         )
 
 
-def measure_privacy(args, original, anonymized, floor):
-    """EER in conditions oo, oa, aa; None where they cannot be had."""
+def measure_privacy(args, original, anonymized, enrolment, floor):
+    """EER in conditions oo, oa, aa. ``enrolment``: original and released, which may be the sets themselves."""
     figures, refuted = {}, []
     names = tuple(args.extractors.split(","))
     cosine = AsvConfig(extractors=names, backends=("cosine",))
@@ -70,9 +79,9 @@ def measure_privacy(args, original, anonymized, floor):
         if args.train:
             train_asv([DataDir.read(path) for path in args.train], tmp / "asv", trained, tmp / "train")
         for condition, enrol, trial in (
-            ("oo", original, original),
-            ("oa", original, anonymized),
-            ("aa", anonymized, anonymized),
+            ("oo", enrolment[0], original),
+            ("oa", enrolment[0], anonymized),
+            ("aa", enrolment[1], anonymized),
         ):
             cache = tmp / condition[0] / condition[1]
             trials = make_trials(enrol, trial, args.protocol, args.num_enrol)

@@ -39,6 +39,22 @@ def test_all_conditions_with_training_speech(pair, make_set, capsys):
     assert json.loads((path / "out.json").read_text())["f0 correlation"]["anonymized"] == "undefined"
 
 
+def test_a_challenges_trials_have_their_enrolment_speech_elsewhere(pair, make_set, capsys):
+    path, _ = pair
+    for name in ("enrol", "enrol_dp"):
+        make_set(path / name, 3, 2, seed=8)
+    utts = [line.split()[0] for line in (path / "test" / "utt2spk").read_text().splitlines()]
+    utts = [utt for utt in utts if int(utt[-1]) > 1]  # the enrolment speech has the others' names
+    rows = [f"s{k} {utt} {'target' if utt.startswith(f's{k}') else 'nontarget'}\n" for k in range(3) for utt in utts]
+    for name in ("test", "test_dp"):
+        (path / name / "trials").write_text("".join(sorted(rows)))
+    options = ["--orig", str(path / "test"), "--anon", str(path / "test_dp"), *QUICK]
+    with pytest.raises(UsageError, match="give it with --enrol"):
+        cli.main(options)
+    cli.main([*options, "--enrol", str(path / "enrol"), str(path / "enrol_dp")])
+    assert "EER % aa" in capsys.readouterr().out
+
+
 def test_a_broken_promise_fails(pair):
     path, promise = pair
     promise(0.49)  # no error in 8 target trials refutes this much, and not 0.45
