@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Word error rate of Whisper on a released set, against the set's own text -> <asr-dir>/<set>/metrics.json
 #
+# With --transcripts that of another recogniser, e.g. one trained on released speech (U_ASR of paper A = 1 - WER).
+#
 # Usage: steps/score_asr.sh [options] <asr-dir> <data-dir>
 
 set -euo pipefail
@@ -11,6 +13,8 @@ baseline=false   # true: the set is clear speech
 system=          # name in the tables; empty: that in privacy.json
 model=tiny.en    # or the path of a Whisper model in CTranslate2 form
 beam_size=5      # 1: greedy
+transcripts=     # table of <utterance> <words> of another recogniser, in place of Whisper's
+recogniser=      # its name, which --transcripts needs
 . utils/parse_options.sh
 . utils/stamps.sh
 
@@ -22,6 +26,7 @@ data=$2
 out=$1/$(basename "$data") # metrics.json, hyp/text, shards and logs
 
 inputs=(wav="$data/wav.scp" text="$data/text" system="$system" model="$model" beam_size="$beam_size")
+inputs+=(transcripts="$transcripts" recogniser="$recogniser")
 if [ -f "$data/privacy.jsonl" ]; then
   inputs+=(privacy="$data/privacy.jsonl")
 elif [ "$baseline" = false ]; then
@@ -29,6 +34,12 @@ elif [ "$baseline" = false ]; then
   exit 2
 fi
 if already_done "$out" "${inputs[@]}"; then
+  exit 0
+fi
+if [ -n "$transcripts" ]; then
+  python3 -m dpanon.cli.score_asr score --baseline "$baseline" --system "$system" --recogniser "$recogniser" \
+    "$data" "$transcripts" "$out"
+  mark_done "$out" "$out/metrics.json"
   exit 0
 fi
 utils/split_data.py "$data" "$nj" "$out/nj$nj"

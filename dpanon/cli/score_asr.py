@@ -28,6 +28,7 @@ def parse_args(argv=None):
     transcribe.add_argument("text", type=Path)
     score.add_argument("--baseline", type=boolean, default=False, help="the set is clear speech (default: false)")
     score.add_argument("--system", default="", help="name in the tables (default: that in privacy.json)")
+    score.add_argument("--recogniser", help="name of another one than Whisper, whose words <text> has")
     score.add_argument("data", type=Path, metavar="data-dir")
     score.add_argument("text", type=Path)
     score.add_argument("out", type=Path, metavar="out-dir")
@@ -57,11 +58,15 @@ def score(args):
     metrics = word_error_rate(
         data.table("text"), read_table(args.text), [data.speaker(utt) for utt in data.table("text")]
     )
-    metrics |= {"data": str(args.data), "recogniser": f"Whisper {args.model}, beam {args.beam_size}"}
+    if args.recogniser == "":
+        raise UsageError("--transcripts needs the name of their recogniser, as --recogniser NAME")
+    name = args.recogniser or f"Whisper {args.model}, beam {args.beam_size}"
+    metrics |= {"data": str(args.data), "recogniser": name, "u_asr": 1 - metrics["wer"]}
     found, most = text_bits(metrics["num_words"], metrics["wer_high"]), channel_bits(claim.rows or ({},))
     metrics |= {"text_bits": found, "channel_bits": most}
-    write_metrics(args.out, "asr", args.system or claim.system, args.data.resolve().name, metrics)
-    print(f"{args.out}: WER {100 * metrics['wer']:.1f} % of {metrics['num_words']} words")
+    kind = "asr_other" if args.recogniser else "asr"
+    write_metrics(args.out, kind, args.system or claim.system, args.data.resolve().name, metrics)
+    print(f"{args.out}: WER {100 * metrics['wer']:.1f} % of {metrics['num_words']} words by {name}")
     if found > most:
         raise EvaluationError(
             f"{args.data}: {found:.0f} bits of text were recognised where its noise lets {most:.0f} bits through "

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dpanon.evaluate import EvaluationError
 
-KINDS = ("asv", "asr", "f0", "quality", "ser", "voices", "gender", "commands", "membership", "asi")
+KINDS = ("asv", "asr", "asr_other", "f0", "quality", "ser", "voices", "gender", "commands", "membership", "asi")
 
 
 def write_metrics(path: Path, kind: str, system: str, set_name: str, values: dict) -> Path:

@@ -228,6 +228,9 @@ def extra_tables(result: dict) -> list[str]:
     """Attacks on the sex (paper C), and both readings of the noise of a released voice (paper B)."""
     parts = []
     for row in result["rows"]:
+        if other := row.get("asr_other"):
+            cells = (str(row["set"]), other["recogniser"], _with_interval(other, "wer"), number(other["u_asr"], ".3f"))
+            parts.append(markdown_table(("set", "words by", "WER % [95 %]", "U_ASR"), [cells]))
         gender = row.get("gender")
         if gender:
             header = ("set", "sex told by", "trained on", "AUC [95 %]", "ceiling of any attacker", "speakers")
