@@ -261,8 +261,9 @@ def bernoulli(num: int, probability: Callable[[int], Any], stream: Keystream) ->
     """
     threshold = _floor(probability(64 + GUARD), 64)  # off by one at most
     words = stream.words(num).copy()
-    result = words < np.uint64(threshold)
-    near = (words >= np.uint64(max(threshold - 2, 0))) & (words <= np.uint64(min(threshold + 1, (1 << 64) - 1)))
+    last = (1 << 64) - 1  # a probability nearer to 1 than a word tells: its last one is among those that are near
+    result = words < np.uint64(min(threshold, last))
+    near = (words >= np.uint64(max(threshold - 2, 0))) & (words <= np.uint64(min(threshold + 1, last)))
     for i in np.flatnonzero(near):
         result[i] = _below(int(words[i]), probability, stream.more_bits)
     return result

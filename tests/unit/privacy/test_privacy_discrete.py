@@ -99,6 +99,18 @@ def test_a_probability_is_compared_exactly():
     assert discrete.bernoulli(1, probability, again).tolist() == [True] and again.bits == []
 
 
+@pytest.mark.parametrize("epsilon", [45.0, 60.0, 500.0, 600.0])
+def test_a_probability_of_almost_one(epsilon):
+    """Nearer to 1 than 64 bits tell: all is kept but for the last word, which more bits decide."""
+    mechanism = discrete.TokenResponse(epsilon, 1024)
+    tokens = np.arange(1000)
+    assert np.array_equal(mechanism.release(tokens, KeyedNoise(1, "u", "release")).value, tokens)
+    last = 2**64 - 1
+    assert discrete.bernoulli(2, mechanism._keep, Words([last, 0], [2**64 - 2**40])).tolist()[1] is True
+    lost = Words([last], [last] * 20)
+    assert discrete.bernoulli(1, mechanism._keep, lost).tolist() == [False], "beyond any probability below 1"
+
+
 def test_categories_are_exact_at_their_borders():
     weights = np.log([[1.0, 1.0]])  # the border is at one half
     half = 2**63
