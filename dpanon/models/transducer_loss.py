@@ -43,9 +43,7 @@ def transducer_loss(
     if backend not in BACKENDS:
         raise UsageError(f"backend must be one of {', '.join(BACKENDS)}, got {backend!r}")
     if backend == "torch":
-        log_p = logits.log_softmax(-1)
-        label = log_p[:, :, :-1].gather(-1, targets[:, None, :, None].expand(-1, log_p.shape[1], -1, 1))[..., 0]
-        losses = _Lattice.apply(log_p[..., blank], label, num_frames, num_labels)
+        losses = _Lattice.apply(logits, targets, num_frames, num_labels, blank)
     else:
         losses = _library(backend, logits, targets, num_frames, num_labels, blank)
     if reduction == "none":
@@ -56,10 +54,19 @@ def transducer_loss(
 
 
 class _Lattice(torch.autograd.Function):
-    """(blank (N, T, U + 1), label (N, T, U), lengths) -> losses (N,)."""
+    """(logits (N, T, U + 1, V), targets (N, U), lengths, number of the blank) -> losses (N,).
+
+    The softmax is taken here: its gradient and that of the two labels of a cell are then one pass over the logits.
+    """
 
     @staticmethod
-    def forward(ctx: Any, blank: Tensor, label: Tensor, num_frames: Tensor, num_labels: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, logits: Tensor, targets: Tensor, num_frames: Tensor, num_labels: Tensor, number: int
+    ) -> Tensor:
+        norm = logits.logsumexp(-1)
+        chosen = targets[:, None, :, None].expand(-1, logits.shape[1], -1, 1)
+        blank = logits[..., number] - norm
+        label = logits[:, :, :-1].gather(-1, chosen)[..., 0] - norm[:, :, :-1]
         n, t, u1 = blank.shape
         frame = torch.arange(t, device=blank.device)[None, :, None]
         said = torch.arange(u1, device=blank.device)[None, None]
@@ -77,14 +84,19 @@ class _Lattice(torch.autograd.Function):
         follow = torch.nn.functional.pad(after, (0, 1), value=-torch.inf)[..., 1:]
         grad_stay = _unskew(-(alpha + stay + torch.logaddexp(after, final) - score[:, None, None]).exp(), t)
         grad_move = _unskew(-(alpha + move + follow - score[:, None, None]).exp(), t)
-        ctx.save_for_backward(grad_stay.to(blank.dtype), grad_move[..., :-1].to(blank.dtype))
-        return -score.to(blank.dtype)
+        ctx.save_for_backward(logits, norm, chosen, grad_stay.to(norm.dtype), grad_move.to(norm.dtype))
+        ctx.number = number
+        return -score.to(logits.dtype)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        stay, move = ctx.saved_tensors
+        logits, norm, chosen, stay, move = ctx.saved_tensors
         scale = grads[0][:, None, None]
-        return stay * scale, move * scale, None, None
+        stay, move = stay * scale, move * scale
+        grad = (logits - norm[..., None]).exp_().mul_(-(stay + move)[..., None])
+        grad[..., ctx.number] += stay
+        grad[:, :, :-1].scatter_add_(-1, chosen, move[:, :, :-1, None])
+        return grad, None, None, None, None
 
 
 def _sums(stay: Tensor, move: Tensor, final: Tensor) -> tuple[Tensor, Tensor]:

@@ -4,6 +4,7 @@ Every question is counted in ``<teachers>/queries.jsonl``, synced before any noi
 accounted in ``dpanon.privacy``; here a budget (epsilon, delta) for all questions together becomes a mechanism.
 """
 
+import fcntl
 import json
 import math
 import os
@@ -198,18 +199,21 @@ def count_queries(folder: Path, system: str, guarantee: Guarantee, delta: float,
     """Count answers before they are drawn; epsilon of all that these teachers ever gave, None where no bound holds."""
     file = folder / "queries.jsonl"
     account = Account("utterance")
-    rows = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-    try:
-        for line in rows:
-            account.add(Guarantee.from_dict(json.loads(line)["guarantee"]))
-    except (KeyError, TypeError, ValueError) as error:
-        raise PrivacyError(f"{file}: line is not a counted query ({error}): nothing is asked without it") from error
-    account.add(guarantee)
-    total: float = account.total.epsilon(delta)  # PrivacyError: PSN teachers answer once
-    if cap is not None and not total <= cap:
-        raise PrivacyError(f"{file}: all answers would cost epsilon {total:.4g}, and {cap:g} is allowed: none is drawn")
-    row = {"time": int(time.time()), "system": system, "delta": delta, "guarantee": guarantee.to_dict()}
-    with file.open("a", encoding="utf-8") as stream:
+    with file.open("a+", encoding="utf-8") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)  # two that ask at once are counted one after the other
+        stream.seek(0)
+        try:
+            for line in stream:
+                account.add(Guarantee.from_dict(json.loads(line)["guarantee"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise PrivacyError(f"{file}: line is not a counted query ({error}): nothing is asked without it") from error
+        account.add(guarantee)
+        total: float = account.total.epsilon(delta)  # PrivacyError: PSN teachers answer once
+        if cap is not None and not total <= cap:
+            raise PrivacyError(
+                f"{file}: all answers would cost epsilon {total:.4g}, and {cap:g} is allowed: none is drawn"
+            )
+        row = {"time": int(time.time()), "system": system, "delta": delta, "guarantee": guarantee.to_dict()}
         stream.write(json.dumps(row, allow_nan=False) + "\n")
         stream.flush()
         os.fsync(stream.fileno())

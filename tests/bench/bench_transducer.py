@@ -20,19 +20,21 @@ SHAPES = ((2, 50, 10, 100), (4, 200, 40, 500))
 
 def naive(logits, targets, num_frames, num_labels):
     log_p = logits.log_softmax(-1)
+    blank = log_p[..., 0]
+    label = log_p[:, :, :-1].gather(-1, targets[:, None, :, None].expand(-1, log_p.shape[1], -1, 1))[..., 0]
     losses = []
     for i in range(len(logits)):
         frames, labels = int(num_frames[i]), int(num_labels[i])
+        stay, move = [list(row.unbind()) for row in blank[i]], [list(row.unbind()) for row in label[i]]
         row = [log_p.new_zeros(())]
         for u in range(labels):
-            row.append(row[u] + log_p[i, 0, u, targets[i, u]])
+            row.append(row[u] + move[0][u])
         for t in range(1, frames):
-            new = [row[0] + log_p[i, t - 1, 0, 0]]
+            new = [row[0] + stay[t - 1][0]]
             for u in range(1, labels + 1):
-                stay, move = row[u] + log_p[i, t - 1, u, 0], new[u - 1] + log_p[i, t, u - 1, targets[i, u - 1]]
-                new.append(torch.logaddexp(stay, move))
+                new.append(torch.logaddexp(row[u] + stay[t - 1][u], new[u - 1] + move[t][u - 1]))
             row = new
-        losses.append(-(row[labels] + log_p[i, frames - 1, labels, 0]))
+        losses.append(-(row[labels] + stay[frames - 1][labels]))
     return torch.stack(losses).mean()
 
 

@@ -207,3 +207,15 @@ def test_majority_weights():
     better, worse = majority_weights([1, 4])
     assert worse / better == pytest.approx(0.9**3)
     assert majority_weights([100_000, 100_001])[0] > 0.5
+
+
+def test_two_that_ask_at_once_are_both_counted(sets, tmp_path):
+    """The second waits until the first is counted, and its total has both."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    folder = teachers_of(tmp_path / "t", disjoint(sets[0], 4))
+    guarantee = mechanism_for("gnmax", QueriesConfig(queries=6), disjoint(sets[0], 4), 3, 8.0, DELTA).guarantee()
+    with ThreadPoolExecutor(4) as pool:
+        totals = list(pool.map(lambda k: count_queries(folder, f"s{k}", guarantee, DELTA, None), range(4)))
+    assert len((folder / "queries.jsonl").read_text().splitlines()) == 4
+    assert len({round(total, 6) for total in totals}) == 4, "1, 2, 3 and 4 of them"
