@@ -18,7 +18,8 @@ def main(argv=None):
     args = parser.parse_args(argv)
     if missing := [folder for folder in args.scores if not folder.is_dir()]:
         raise UsageError(f"{missing[0]}: no such directory; run stage 5 first")
-    num, broken = 0, {}
+    num = 0
+    broken: dict[str, dict] = {}
     for _, metrics in (found for folder in args.scores for found in read_metrics(folder)):
         if metrics["kind"] == "asv" and metrics.get("eer_floor") is not None:
             num += 1
