@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 COLUMN = 2  # bn frames that share their codes
-DURATIONS = (1.5, 3.0, 5.0, 9.0)  # columns of 20 ms, of a segment of each class (see ``tokens``)
+DURATIONS = (1.0, 2.0, 3.0, 4.0, 6.0, 9.0)  # columns of 20 ms, of a segment of each class (see ``tokens``)
 _FLOOR = 1e-4  # probability of every transition, before they are scaled to 1
 _FORGET = 0.01  # of the transitions seen so far, per training step
 
