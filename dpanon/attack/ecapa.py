@@ -80,9 +80,10 @@ class EcapaNet(nn.Module):
             from speechbrain.lobes.models.ECAPA_TDNN import ECAPA_TDNN
         except (ImportError, OSError) as error:
             raise MissingDependencyError(f"{_INSTALL} ({error})") from None
-        self.wavlm: Any = _load_wavlm(config.wavlm) if config.frontend == "wavlm" else None
+        wavlm: Any = _load_wavlm(config.wavlm) if config.frontend == "wavlm" else None
+        self.wavlm = wavlm
         self.ecapa = ECAPA_TDNN(
-            NUM_MEL if self.wavlm is None else self.wavlm.model.config.hidden_size,
+            NUM_MEL if wavlm is None else wavlm.model.config.hidden_size,
             channels=list(config.channels),
             kernel_sizes=[5, 3, 3, 3, 1],
             dilations=[1, 2, 3, 4, 1],
