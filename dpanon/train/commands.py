@@ -4,6 +4,7 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -32,6 +33,21 @@ class TrainCommandsConfig:
     level: float = 1.0  # largest of a floor under the features, in standard deviations: other noise
     mask_bands: int = 12  # SpecAugment: one mask of up to so many bands
     mask_frames: int = 8  # and one of up to so many frames
+
+
+class Augmentation(Protocol):
+    """What a training configuration says of ``augment``; see TrainCommandsConfig."""
+
+    @property
+    def warp(self) -> float: ...
+    @property
+    def stretch(self) -> float: ...
+    @property
+    def level(self) -> float: ...
+    @property
+    def mask_bands(self) -> int: ...
+    @property
+    def mask_frames(self) -> int: ...
 
 
 class Utterances:
@@ -165,7 +181,7 @@ def cross_entropy(log_p: Tensor, targets: Tensor) -> Tensor:
     return -(targets * log_p).sum(-1).mean()
 
 
-def augment(x: Tensor, num_frames: Tensor, config: TrainCommandsConfig, rng: np.random.Generator):
+def augment(x: Tensor, num_frames: Tensor, config: Augmentation, rng: np.random.Generator):
     """Another vocal tract, tempo and noise floor, and SpecAugment, for each utterance. ``(N, T, M) -> (N, T', M)``"""
     n, t, m = x.shape
     if config.warp or config.stretch:

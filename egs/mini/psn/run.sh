@@ -130,6 +130,6 @@ if at_stage 6 "utility: data/test, data/test_speakers -> errors of every system"
 fi
 
 if at_stage 7 "report: figures of all systems -> results/*.json, RESULTS.md"; then
-  command="egs/mini/psn/run.sh ${corpus:+--corpus fsdd }--systems '$systems' --teachers '$teachers' --epsilon $epsilon --unit $unit"
+  command="egs/mini/psn/run.sh ${corpus:+--corpus fsdd }--systems '$systems' --teachers '$teachers' --epsilon $epsilon --unit $unit --students $students"
   steps/report_commands.sh --command "$command" --started "$started" --title "$title" exp results
 fi
