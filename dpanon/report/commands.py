@@ -72,7 +72,7 @@ def results_markdown(results: Sequence[dict], title: str) -> str:
         NOTES + (f" delta = {', '.join(deltas)}." if deltas else "") + "\n",
     ]
     for result in results:
-        parts.append(f"## {result['system']}\n")
+        parts.append(f"## {result['system']} - {result.get('status', 'smoke')}\n")
         made = result.get("provenance", {})
         if made.get("command"):
             parts.append(f"    {made['command']}\n")
