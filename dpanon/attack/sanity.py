@@ -28,8 +28,11 @@ def flags(found: Mapping[str, Any], num_train: int, ended: bool) -> list[str]:
     return said
 
 
-def sanity(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def sanity(rows: Sequence[Mapping[str, Any]], control: Sequence[Mapping[str, Any]] = ()) -> list[str]:
     """What is wrong with the attackers of one kind of feature, over all epsilons (``epsilon`` inf: no noise).
+
+    Args:
+        control: attacks of the same network on features that nothing was done to.
 
     An attacker who cannot tell speakers without noise proves nothing with noise. Less noise with a larger error, beyond
     both intervals, means that the attacker of the larger error was the worse trained.
@@ -38,8 +41,15 @@ def sanity(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     clear = [row for row in rows if np.isinf(row["epsilon"])]
     if not clear:
         said.append("no attack without noise: whether this attacker can tell speakers at all is not known")
+    able = [row for row in control if row["error"] <= ABLE]
     for row in clear:
-        if row["error"] > ABLE:
+        if row["error"] > ABLE and able:
+            said.append(
+                f"{100 * row['error']:.1f} % errors without any noise, where the same network makes "
+                f"{100 * able[0]['error']:.1f} % on the control: the feature tells little of the speaker to this "
+                "attacker, and nothing follows about what its noise hides"
+            )
+        elif row["error"] > ABLE:
             said.append(f"badly trained attacker: {100 * row['error']:.1f} % errors without any noise")
         if any("by chance" in flag for flag in row["flags"]):
             said.append(

@@ -62,7 +62,8 @@ def doubts(rows: Sequence[dict]) -> list[str]:
     ]
     for feature in dict.fromkeys(row["feature"] for row in rows):
         mine = [row | {"epsilon": _epsilon(row)} for row in rows if row["feature"] == feature]
-        said += [f"{LABELS[feature]}: {doubt}" for doubt in sanity(mine)]
+        control = [] if feature == "fbank" else [row for row in rows if row["feature"] == "fbank"]
+        said += [f"{LABELS[feature]}: {doubt}" for doubt in sanity(mine, control)]
     return said
 
 

@@ -113,6 +113,8 @@ def test_a_badly_trained_attacker_is_flagged():
     good = [row(np.inf, 0.2), row(100.0, 0.5), row(1.0, 0.95)]
     assert sanity(good) == []
     assert "without any noise" in sanity([row(np.inf, 0.95)])[0]
+    assert "on the control: the feature tells little" in sanity([row(np.inf, 0.95)], [row(np.inf, 0.2)])[0]
+    assert "badly trained" in sanity([row(np.inf, 0.95)], [row(np.inf, 0.92)])[0]
     assert "not known" in sanity(good[1:])[0]
     assert "epsilon 100 with more errors than 1" in sanity([row(np.inf, 0.2), row(100.0, 0.9), row(1.0, 0.6)])[0]
     assert sanity([row(np.inf, 0.2), row(100.0, 0.61), row(1.0, 0.6)]) == []  # within both intervals
