@@ -1,4 +1,4 @@
-"""What is said, released: as bottleneck frames without noise, as noisy ones (paper A), or as few noisy tokens."""
+"""What is said, released: as bottleneck frames without noise, as noisy ones (paper A), or as noisy tokens."""
 
 from __future__ import annotations
 

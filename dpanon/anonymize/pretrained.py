@@ -1,6 +1,6 @@
 """The shipped weights: safetensors bundles, and how the parts of a system are put together from them.
 
-    pretrained/bn_<name>.safetensors     bottleneck extractor      name: plain, eps100, eps10 (of one frame), token
+    pretrained/bn_<name>.safetensors     bottleneck extractor      name: plain, or eps<epsilon of one frame>
     pretrained/synth_<name>.safetensors  synthesizer; an extractor without one goes with that of the next larger epsilon
     pretrained/f0_<name>.safetensors     pitch auto-encoder        name: eps100, eps10, eps1 (of one utterance)
     pretrained/contour.json              public shape of f0 contours (rank, radius and centre of LowRankPitch)
@@ -142,7 +142,7 @@ def _content(part: str, noise: Mapping[str, float], models: Path) -> tuple[Conte
         weights = f"eps{_trained_for(epsilon, models):g}"
         extractor = _load("bn", weights, models)
         return Frames(extractor, BottleneckFrames(epsilon, extractor.width)), weights
-    weights = "token" if (models / "bn_token.safetensors").exists() else f"eps{_trained_for(1e-9, models):g}"
+    weights = f"eps{_coded(noise['epsilon_token'], models):g}"
     extractor = _load("bn", weights, models)
     return Tokens(extractor, TokenResponse(noise["epsilon_token"], num_symbols(extractor.codes))), weights
 
@@ -169,8 +169,12 @@ def _prosody(part: str, noise: Mapping[str, float], models: Path) -> Prosody:
 def _trained_for(epsilon: float, models: Path) -> float:
     """The epsilon whose extractor serves. Dense weights serve their own only; codes are read under any noise."""
     trained = shipped_epsilons("bn", models)
-    if epsilon in trained:
-        return epsilon
+    return epsilon if epsilon in trained else _coded(epsilon, models)
+
+
+def _coded(epsilon: float, models: Path) -> float:
+    """The epsilon of the extractor with codes that is nearest."""
+    trained = shipped_epsilons("bn", models)
     coded = [other for other in trained if _configuration(models / f"bn_eps{other:g}.safetensors").get("codebooks")]
     if coded:
         return min(coded, key=lambda other: abs(math.log(other / epsilon)))

@@ -138,12 +138,9 @@ class Bottleneck(nn.Module):
         columns = self.codes.expect(self.codes.posterior(bn, scale))
         return columns.reshape(len(bn), -1, self.config.bottleneck)[:, : bn.shape[1]]
 
-    def transmit(
-        self, features: Tensor, mean: Tensor | None, noise: nn.Module, scale: float, price: float = 0.0
-    ) -> tuple[Tensor, Tensor]:
+    def transmit(self, features: Tensor, mean: Tensor | None, noise: nn.Module, scale: float) -> tuple[Tensor, Tensor]:
         """For training: content (N, ceil(T/2), content) through ``noise``, and what codes cost.
 
-        With a ``price`` (of a change of code, in variances of a column), codes stay as they are as tokens do.
         The gradient passes codes as if they were not there (straight through), and reaches their vectors, too.
         The cost draws columns and code vectors together.
         """
@@ -151,7 +148,7 @@ class Bottleneck(nn.Module):
         if self.codes is None:
             return self.decode(noise(bn)), bn.new_zeros(())
         columns, num = to_columns(bn), bn.shape[1]
-        chosen = self.codes.quantise(columns) if price == 0 else self.codes.segment(columns, price)
+        chosen = self.codes.quantise(columns)
         if self.training:
             self.codes.observe(chosen)
         near = self.codes.expect(nn.functional.one_hot(chosen, self.codes.vectors.shape[1]).to(bn.dtype))

@@ -8,7 +8,6 @@ Behind the noise a hidden Markov model over the column's codes, whose noise is k
 probable each code is: post-processing, whatever epsilon.
 """
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -52,14 +51,6 @@ class Codebooks(nn.Module):
             rest = rest - book[index]
         return torch.stack(chosen, -1)
 
-    def segment(self, columns: Tensor, price: float) -> Tensor:
-        """As ``quantise`` for one codebook, when every change of code costs ``price`` variances of a column."""
-        flat = columns.detach()
-        distance = torch.cdist(flat, self.vectors[0].detach().expand(len(flat), -1, -1)).square()
-        cost = float(price * flat.var((0, 1)).sum())
-        rows = [cheapest(row, cost) for row in distance.double().numpy()]
-        return torch.from_numpy(np.stack(rows))[..., None]
-
     def one_hot(self, codes: Tensor, num_frames: int) -> Tensor:
         """Codes (N, C, G) -> frames (N, num_frames, G K) of unit l1 norm."""
         spread = nn.functional.one_hot(codes, self.vectors.shape[1]).flatten(2) / self.num
@@ -102,23 +93,6 @@ class Codebooks(nn.Module):
         """Transition probabilities (G, K, K), none of them zero."""
         kept = self.transitions / self.transitions.sum(-1, keepdim=True).clamp_min(1e-9) + _FLOOR
         return kept / kept.sum(-1, keepdim=True)
-
-
-def cheapest(distance: np.ndarray, price: float) -> np.ndarray:
-    """Distances (C, K) -> the codes (C,) with the least sum, when each change costs ``price`` (Viterbi)."""
-    num, size = distance.shape
-    came = np.empty((num, size), dtype=np.int64)
-    cost, stay = distance[0].copy(), np.arange(size)
-    for t in range(1, num):
-        best = int(cost.argmin())
-        jump = cost[best] + price
-        came[t] = np.where(cost <= jump, stay, best)
-        cost = np.minimum(cost, jump) + distance[t]
-    path = np.empty(num, dtype=np.int64)
-    path[-1] = cost.argmin()
-    for t in range(num - 1, 0, -1):
-        path[t - 1] = came[t, path[t]]
-    return path
 
 
 def forward_backward(evidence: Tensor, chain: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dpanon.models.codes import COLUMN, DURATIONS, Codebooks, cheapest, forward_backward
+from dpanon.models.codes import COLUMN, DURATIONS, Codebooks, forward_backward
 
 LONGEST = 12  # columns of a segment
 RATE = 20.0  # tokens a second
@@ -107,6 +107,23 @@ def statistics(tokens: list[np.ndarray], size: int) -> tuple[Tensor, Tensor]:
     chain += 10.0 * (usual + 0.1) / (usual + 0.1).sum()  # a code that follows none yet: as often as it is at all
     durations += 0.5
     return chain / chain.sum(1, keepdim=True), durations / durations.sum(1, keepdim=True)
+
+
+def cheapest(distance: np.ndarray, price: float) -> np.ndarray:
+    """Distances (C, K) -> the codes (C,) with the least sum, when each change costs ``price`` (Viterbi)."""
+    num, size = distance.shape
+    came = np.empty((num, size), dtype=np.int64)
+    cost, stay = distance[0].copy(), np.arange(size)
+    for t in range(1, num):
+        best = int(cost.argmin())
+        jump = cost[best] + price
+        came[t] = np.where(cost <= jump, stay, best)
+        cost = np.minimum(cost, jump) + distance[t]
+    path = np.empty(num, dtype=np.int64)
+    path[-1] = cost.argmin()
+    for t in range(num - 1, 0, -1):
+        path[t - 1] = came[t, path[t]]
+    return path
 
 
 def _at_price(distance: np.ndarray, price: float) -> list[tuple[int, int, int]]:

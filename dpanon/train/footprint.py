@@ -74,7 +74,7 @@ def networks(conf: Path, plan: FootprintConfig) -> list[Network]:
         ConfigError: a file is missing or mistaken, or two do not fit together.
     """
     bn = load_config(TrainBottleneckConfig, conf / "bn_start.yaml")
-    synths = [load_config(TrainSynthConfig, conf / f"{name}.yaml") for name in ("synth", "synth_codes", "synth_token")]
+    synths = [load_config(TrainSynthConfig, conf / f"{name}.yaml") for name in ("synth", "synth_codes")]
     f0 = load_config(TrainPitchConfig, conf / "f0.yaml")
     asi = load_config(IdentificationConfig, conf / "asi.yaml")
     first = synths[0].model
@@ -83,7 +83,7 @@ def networks(conf: Path, plan: FootprintConfig) -> list[Network]:
             f"{conf}: synth.yaml takes content of {first.content}, bn_start.yaml gives {bn.model.content}"
         )
     if any(synth.model != first for synth in synths):
-        raise ConfigError(f"{conf}: synth_codes.yaml and synth_token.yaml begin with synth.yaml's weights: other sizes")
+        raise ConfigError(f"{conf}: synth_codes.yaml begins with synth.yaml's weights: other sizes")
     with torch.device("meta"):  # no memory is taken
         extractor, synthesizer, pitch = Bottleneck(bn.model), HarmonicNoise(first), PitchAutoencoder(f0.model)
         heads, judges = Heads(bn.model.content, TEACHER, NUM_PHONES, XVECTOR, FEATURES["fbank"]), Discriminators()

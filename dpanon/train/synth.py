@@ -47,7 +47,6 @@ class TrainSynthConfig:
     recogniser_weight: float = 0.0  # of what a recogniser's encoder makes of it, see models.recogniser
     codebooks: int = 0  # give the extractor, which has none, so many codebooks; their noise is that of one-hot frames
     code_size: int = 128  # vectors of each
-    code_price: float = 0.0  # of a change of code, in variances of a column: as few changes as tokens have
     code_weight: float = 1.0  # of the distance between the extractor's columns and their codes
     adversarial_from: int = -1  # first step with discriminators; -1: never
     adversarial_weight: float = 0.1
@@ -91,7 +90,7 @@ def train_synth(
                 x, mean = augment(b["features"], b["mean"], config.warp, config.tilt)
             else:
                 x, mean = blur(b["features"], config.blur), b["mean"]
-            content, cost = extractor.transmit(x, mean, noise, scale, config.code_price)
+            content, cost = extractor.transmit(x, mean, noise, scale)
         made = model(content, b["f0"], b["xvector"], torch.rand(len(batch)))
         true = b["samples"]
         loss_spectral, loss_mel = spectral(made, true), mel(made, true)

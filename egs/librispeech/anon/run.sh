@@ -79,9 +79,7 @@ if at_stage 2 "DP extractors: data/public -> exp/bn_*, exp/f0_*, and those in ex
     steps/train_bn.sh --cmd "$gpu_cmd" "$conf/bn_start.yaml" data/public exp/bn_start
     steps/train_synth.sh --cmd "$gpu_cmd" "$conf/synth.yaml" data/public exp/bn_start exp/synth_plain
     steps/train_synth.sh --cmd "$gpu_cmd" --noise 10 --init exp/synth_plain "$conf/synth_codes.yaml" \
-      data/public exp/synth_plain/bn exp/synth_eps10 # codes, which serve every epsilon
-    steps/train_synth.sh --cmd "$gpu_cmd" --noise 6 --init exp/synth_eps10 "$conf/synth_token.yaml" \
-      data/public exp/synth_eps10/bn exp/synth_token
+      data/public exp/synth_plain/bn exp/synth_eps10 # codes, which serve every epsilon, and tokens
     for epsilon in 100 10 1; do
       steps/train_f0.sh --cmd "$gpu_cmd" --epsilon "$epsilon" "$conf/f0.yaml" data/public "exp/f0_eps$epsilon"
     done
@@ -92,8 +90,8 @@ if at_stage 3 "public models: data/train -> exp/targets; all models -> exp/model
   if [ "$train" = true ]; then
     steps/cluster_targets.sh --cmd "$cpu_cmd" data/train exp/targets # true speakers only
     steps/export_models.sh --f0 "eps100=exp/f0_eps100 eps10=exp/f0_eps10 eps1=exp/f0_eps1" \
-      --bn "plain=exp/synth_plain/bn eps10=exp/synth_eps10/bn token=exp/synth_token/bn" \
-      --synth "plain=exp/synth_plain eps10=exp/synth_eps10 token=exp/synth_token" exp/targets exp/models
+      --bn "plain=exp/synth_plain/bn eps10=exp/synth_eps10/bn" \
+      --synth "plain=exp/synth_plain eps10=exp/synth_eps10" exp/targets exp/models
   fi
 fi
 

@@ -1,13 +1,11 @@
 """Codes in the bottleneck: what gets the noise is one-hot, and is read again from all of an utterance."""
 
-import itertools
-
 import numpy as np
 import pytest
 import torch
 
 from dpanon.models.bottleneck import Bottleneck, BottleneckConfig, to_columns
-from dpanon.models.codes import Codebooks, cheapest
+from dpanon.models.codes import Codebooks
 from dpanon.privacy import BottleneckFrames, KeyedNoise
 from dpanon.train.bottleneck import train_noise
 from dpanon.train.codes import count_tokens, with_codes
@@ -79,27 +77,6 @@ def test_codes_are_read_through_the_release(epsilon, least):
     posterior = codes.posterior(torch.from_numpy(released.value)[None], frames.scale)
     assert (posterior.argmax(-1) == chosen).float().mean() >= least
     assert torch.allclose(posterior.sum(-1), torch.ones(1, 300, 1), atol=1e-4)
-
-
-def test_cheapest_codes_are_those_of_brute_force():
-    distance = np.random.default_rng(3).random((5, 3))
-    for price in (0.0, 0.2, 0.7, 5.0):
-        paths = itertools.product(range(3), repeat=5)
-        costs = {
-            path: sum(distance[t, k] for t, k in enumerate(path))
-            + price * sum(a != b for a, b in itertools.pairwise(path))
-            for path in paths
-        }
-        found = tuple(cheapest(distance, price).tolist())
-        assert costs[found] == pytest.approx(min(costs.values()))
-
-
-def test_a_price_on_changes_makes_fewer_of_them():
-    codes = books(1, 16)
-    columns = torch.randn(2, 60, 6)
-    free, dear = codes.quantise(columns), codes.segment(columns, 0.5)
-    assert torch.equal(codes.segment(columns, 1e-9), free)
-    assert (dear[:, 1:] != dear[:, :-1]).sum() < (free[:, 1:] != free[:, :-1]).sum()
 
 
 def test_far_too_much_noise_is_still_a_distribution():

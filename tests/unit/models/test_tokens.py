@@ -1,11 +1,14 @@
 """Tokens: their number tells the length and no more; they are read again through randomized response."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
 
 from dpanon.models.codes import DURATIONS
 from dpanon.models.tokens import (
+    cheapest,
     duration_class,
     num_tokens,
     read_tokens,
@@ -27,6 +30,19 @@ def speech(seed=0, num=60):
     distance = 1.0 + 0.2 * rng.random((len(codes), SIZE))
     distance[np.arange(len(codes)), codes] -= 1.0
     return distance, codes, order
+
+
+def test_cheapest_codes_are_those_of_brute_force():
+    distance = np.random.default_rng(3).random((5, 3))
+    for price in (0.0, 0.2, 0.7, 5.0):
+        paths = itertools.product(range(3), repeat=5)
+        costs = {
+            path: sum(distance[t, k] for t, k in enumerate(path))
+            + price * sum(a != b for a, b in itertools.pairwise(path))
+            for path in paths
+        }
+        found = tuple(cheapest(distance, price).tolist())
+        assert costs[found] == pytest.approx(min(costs.values()))
 
 
 @pytest.mark.parametrize("frames", [1, 2, 50, 333, 3000])
@@ -52,7 +68,7 @@ def test_any_number_of_segments_can_be_had(num):
 
 
 def test_durations_have_the_nearest_class_in_ratio():
-    assert duration_class(np.array([1, 2, 3, 4, 5, 7, 12])).tolist() == [0, 0, 1, 2, 2, 3, 3]
+    assert duration_class(np.array([1, 2, 3, 4, 5, 7, 12])).tolist() == [0, 1, 2, 3, 4, 4, 5]
 
 
 def test_tokens_are_read_through_the_response():
