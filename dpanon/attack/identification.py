@@ -141,7 +141,8 @@ class _Best:
     """The weights of the best epoch so far, by loss on the validation part; survives a resume."""
 
     def __init__(self) -> None:
-        self.loss, self.epoch, self.weights = float("inf"), -1, {}
+        self.loss, self.epoch = float("inf"), -1
+        self.weights: dict[str, Tensor] = {}
 
     def state_dict(self) -> dict[str, Any]:
         return {"loss": self.loss, "epoch": self.epoch, "weights": self.weights}
@@ -268,7 +269,8 @@ def _check(releases: Sequence[Mapping[str, np.ndarray]], lengths: Mapping[str, i
 
 def _moments(release: Mapping[str, np.ndarray], pieces: Sequence[Piece]) -> tuple[np.ndarray, np.ndarray]:
     """Mean and deviation of each feature over the training pieces. (M,), (M,)"""
-    count, total, square = 0, np.float64(0), np.float64(0)
+    dim = release[pieces[0].utt].shape[1]
+    count, total, square = 0, np.zeros(dim), np.zeros(dim)
     for piece in pieces:
         x = release[piece.utt][piece.start : piece.stop].astype(np.float64)
         count, total, square = count + len(x), total + x.sum(0), square + (x**2).sum(0)

@@ -18,8 +18,8 @@ def main(argv: list[str] | None = None) -> None:
     found = networks(args.conf, plan)
     print(f"{'network':34s} {'parameters':>12s} {'number':>7s} {'GPU hours':>10s}")
     for network in found:
-        hours = f"{network.gpu_hours:10.2f}" if network.gpu_hours else f"{'-':>10s}"
-        print(f"{network.name:34s} {network.parameters:12,d} {network.number:7d} {hours}")
+        time = f"{network.gpu_hours:.2f}" if network.gpu_hours else "-"
+        print(f"{network.name:34s} {network.parameters:12,d} {network.number:7d} {time:>10s}")
     if not any(network.name.startswith("ECAPA") for network in found):
         print(f"{'ECAPA-TDNN attacker':34s} not counted: SpeechBrain is not installed")
     total = sum(network.gpu_hours for network in found)

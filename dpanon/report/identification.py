@@ -33,7 +33,17 @@ NOTE = (
     "speaker, training and test share a recording, and a piece is short. log-mel energies are what no system "
     "releases: they show what this attacker can do. The noise is the guarantee, P_ASI the success of one attacker."
 )
-_KEPT = ("feature", "epsilon", "pieces", "set", "error", "error_low", "error_high", "train_error", "valid_error")
+_KEPT: tuple[str, ...] = (
+    "feature",
+    "epsilon",
+    "pieces",
+    "set",
+    "error",
+    "error_low",
+    "error_high",
+    "train_error",
+    "valid_error",
+)
 _KEPT += ("chance", "num_speakers", "num_test", "num_releases", "epochs", "best_epoch", "flags")
 
 

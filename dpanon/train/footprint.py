@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from dpanon.attack.identification import IdentificationConfig, SpeakerNet
@@ -135,7 +135,7 @@ def size(network: nn.Module) -> int:
     return sum(parameter.numel() for parameter in network.parameters())
 
 
-def flops(run: Callable[[], Tensor]) -> float:
+def flops(run: Callable[[], object]) -> float:
     """Floating-point operations of the matrix products and convolutions in ``run``."""
     counter = FlopCounterMode(display=False)
     with counter, torch.no_grad():
