@@ -5,7 +5,7 @@
     pretrained/f0_<name>.safetensors     pitch auto-encoder        name: eps100, eps10, eps1 (of one utterance)
     pretrained/contour.json              public shape of f0 contours (rank, radius and centre of LowRankPitch)
     pretrained/targets.safetensors       pseudo-speakers
-    speaker.safetensors                  auto-encoder of x-vectors (system voxlet); not shipped, --voice-model
+    pretrained/speaker.safetensors       auto-encoder of x-vectors (system voxlet)
 
 The file's metadata holds the configuration; numbers are float16 on disk and float32 in use.
 """

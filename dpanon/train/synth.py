@@ -72,6 +72,7 @@ def train_synth(
         extractor = with_codes(extractor, config.codebooks, config.code_size, corpus.some_features())
     extractor.train(config.joint).requires_grad_(config.joint)
     noise, scale = train_noise(epsilon, extractor.width)
+    torch.manual_seed(config.loop.seed)  # of the first weights; nothing here is released
     model, judges = HarmonicNoise(config.model), Discriminators()
     spectral, mel = StftLoss(), MelLoss()
     recogniser = RecogniserLoss() if config.recogniser_weight > 0 else None

@@ -138,7 +138,7 @@ if at_stage 6 "utility: data/test of each system -> WER, correlation of f0, DNSM
 fi
 
 if at_stage 7 "report: figures of all systems -> results/*.json, RESULTS.md, report.html"; then
-  command="./run.sh --corpus LibriSpeech --partial $partial --system '$system' --epsilon-f0 '$epsilon_f0' --epsilon-bn '$epsilon_bn' --epsilon-token '$epsilon_token' --mu-f0 '$mu_f0\'"
+  command="./run.sh --corpus LibriSpeech --partial $partial --system '$system' --epsilon-f0 '$epsilon_f0' --epsilon-bn '$epsilon_bn' --epsilon-token '$epsilon_token' --mu-f0 '$mu_f0'"
   for suffix in _original $suffixes; do # one by one, as each has a command of its own
     steps/report.sh --command "cd egs/librispeech/anon && $command" --started "$started" --title "LibriSpeech $test_part" \
       "${suffix#_}" exp results >exp/report.txt

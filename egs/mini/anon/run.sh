@@ -114,7 +114,7 @@ if at_stage 6 "utility: data/test of each system -> WER, correlation of f0, DNSM
 fi
 
 if at_stage 7 "report: figures of all systems -> results/*.json, RESULTS.md, report.html"; then
-  command="egs/mini/anon/run.sh --system '$system' --epsilon-f0 '$epsilon_f0' --epsilon-bn '$epsilon_bn' --epsilon-token '$epsilon_token' --mu-f0 '$mu_f0\' --train $train"
+  command="egs/mini/anon/run.sh --system '$system' --epsilon-f0 '$epsilon_f0' --epsilon-bn '$epsilon_bn' --epsilon-token '$epsilon_token' --mu-f0 '$mu_f0' --train $train"
   for suffix in _original $suffixes; do # one by one, as each has a command of its own
     steps/report.sh --command "$command" --started "$started" --title "made speech" \
       "${suffix#_}" exp results >exp/report.txt
