@@ -28,7 +28,7 @@ def write_models(path):
     extractor = Bottleneck(BottleneckConfig(hidden=32, factor=8, content=16)).eval()
     synth = HarmonicNoise(HarmonicConfig(content=16, channels=32, slow_blocks=1, fast_blocks=1)).eval()
     for name, network in (("bn", extractor), ("synth", synth)):
-        save_network(network, path / f"{name}_eps100.safetensors", {})
+        save_network(network, path / f"{name}_eps10.safetensors", {})
     save_network(PitchAutoencoder(PitchAutoencoderConfig()), path / "f0_eps10.safetensors", {})
     voices = [Target(f"f0{i}a", "f", np.full(192, 192**-0.5, np.float32), 5.0 + i / 9, 0.2) for i in range(4)]
     TargetPool(voices).save(path / "targets.safetensors")

@@ -264,10 +264,10 @@ def test_a_recording_over_its_cap_is_refused_and_the_others_go_on(tmp_path, budg
     source = folder(tmp_path / "in")
     (tmp_path / "first").mkdir()
     (source / "talk 1 of Mustermann.wav").rename(tmp_path / "first" / "x.wav")
-    assert call("--ledger", budget, tmp_path / "first", tmp_path / "out") == 0
+    assert call("--epsilon-bn", 100, "--ledger", budget, tmp_path / "first", tmp_path / "out") == 0
     (tmp_path / "first" / "x.wav").rename(source / "y.wav")
     before = read(budget).num_rows
-    assert call("--ledger", budget, "--cap-epsilon", 1.5 * COST, source, tmp_path / "out2") == 1
+    assert call("--epsilon-bn", 100, "--ledger", budget, "--cap-epsilon", 1.5 * COST, source, tmp_path / "out2") == 1
     said = capsys.readouterr()
     refused = [line for line in said.err.splitlines() if line.startswith("refused: ")]
     assert len(refused) == 1 and "y.wav: over the cap" in refused[0] and f"epsilon {2 * COST:.6g}" in refused[0]
@@ -277,7 +277,8 @@ def test_a_recording_over_its_cap_is_refused_and_the_others_go_on(tmp_path, budg
 
 def test_a_speaker_over_the_cap_is_refused(tmp_path, budget, capsys):
     source = data_dir(tmp_path / "data", 6)
-    assert call("--ledger", budget, "--cap-epsilon-speaker", 2 * COST, source, tmp_path / "out") == 1
+    cap = ("--cap-epsilon-speaker", 2 * COST)
+    assert call("--epsilon-bn", 100, "--ledger", budget, *cap, source, tmp_path / "out") == 1
     assert "4 released, 2 refused" in capsys.readouterr().out
     assert {account.releases for account in read(budget).speakers.values()} == {2}
 
