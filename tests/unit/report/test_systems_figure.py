@@ -7,6 +7,7 @@ import pytest
 
 from dpanon.cli.plot_systems import main
 from dpanon.errors import UsageError
+from dpanon.models.tokens import RATE
 from dpanon.report.systems import collect, nats_per_second
 
 
@@ -31,7 +32,7 @@ def test_names_say_the_noise(tmp_path):
     dp, token = rows["dp_f0eps10_bneps10"], rows["token_f0mu2_tokeneps8"]
     assert (dp["kind"], dp["noise_f0eps"], dp["noise_bneps"]) == ("dp", 10.0, 10.0)
     assert (token["kind"], token["noise_f0mu"], token["noise_tokeneps"]) == ("token", 2.0, 8.0)
-    assert nats_per_second(dp) == 1000.0 and nats_per_second(token) == pytest.approx(96.0)
+    assert nats_per_second(dp) == 1000.0 and nats_per_second(token) == pytest.approx(8.0 * RATE)
     assert nats_per_second(rows["original"]) == math.inf
 
 
