@@ -121,6 +121,7 @@ class Fake:
 
     def __init__(self, frames=None, around=0.0):
         self.frames, self.box = frames or BottleneckFrames(100.0, 8), PitchBox(10.0, 2)
+        self.extractor, self.prosody = SimpleNamespace(width=self.frames.dim), SimpleNamespace(box=self.box)
         self.around = around
         self.pool = SimpleNamespace(ids=("a",), choose=lambda target: target)
 
