@@ -115,7 +115,7 @@ def test_what_it_calls_exists_and_takes_the_options_given(recipe):
             if script.startswith("utils/") or script.endswith(".py") or f". {script}" in line:
                 continue
             assert os.access(path, os.X_OK), f"{script} is not executable"
-            call = line.split(script, 1)[1].split("|")[0]
+            call = re.sub(r'"[^"]*"', '""', line.split(script, 1)[1]).split("|")[0]  # not what is in an argument
             for option in re.findall(r"(?<=\s)(--[a-z][a-z0-9-]*)", call):
                 assert option in options_of(path), f"{recipe} gives {option} to {script}, which does not take it"
 
@@ -137,10 +137,12 @@ def configurations():
     """What a file of conf/ is, by the first word of its name."""
     from dpanon.attack.asv import AsvConfig
     from dpanon.attack.ecapa import EcapaConfig
+    from dpanon.attack.identification import IdentificationConfig
     from dpanon.attack.protected import ProtectedAttackConfig
     from dpanon.train.bottleneck import TrainBottleneckConfig
     from dpanon.train.commands import TrainCommandsConfig
     from dpanon.train.dpsgd import DpSgdConfig
+    from dpanon.train.footprint import FootprintConfig
     from dpanon.train.gender import TrainGenderConfig
     from dpanon.train.pitch import TrainPitchConfig
     from dpanon.train.plan import PlanConfig
@@ -151,11 +153,13 @@ def configurations():
 
     return {
         "attack": ProtectedAttackConfig,
+        "asi": IdentificationConfig,
         "asv": AsvConfig,
         "bn": TrainBottleneckConfig,
         "dpsgd": DpSgdConfig,
         "ecapa": EcapaConfig,
         "f0": TrainPitchConfig,
+        "footprint": FootprintConfig,
         "gender": TrainGenderConfig,
         "plan": PlanConfig,
         "queries": QueriesConfig,

@@ -1,6 +1,6 @@
 """What the recipe for paper A needs before it is begun: parameters, disk, time. Called by run.sh --dry-run true.
 
-Nothing is read but the configurations in <conf-dir>, plan.yaml among them. Exit code 0 when every network can be built.
+Nothing is read but the configurations in <conf-dir>, footprint.yaml among them. Exit code 0 when every network can be built.
 """
 
 from pathlib import Path
@@ -14,7 +14,7 @@ def main(argv: list[str] | None = None) -> None:
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("conf", type=Path, metavar="conf-dir")
     args = parser.parse_args(argv)
-    plan = load_config(FootprintConfig, args.conf / "plan.yaml")
+    plan = load_config(FootprintConfig, args.conf / "footprint.yaml")
     found = networks(args.conf, plan)
     print(f"{'network':34s} {'parameters':>12s} {'number':>7s} {'GPU hours':>10s}")
     for network in found:

@@ -36,7 +36,7 @@ GIB = 2.0**30
 
 @dataclass(frozen=True)
 class FootprintConfig:
-    """Every key of conf/plan.yaml is a field here: sizes of the corpora, the systems, the machines."""
+    """Every key of conf/footprint.yaml is a field here: sizes of the corpora, the systems, the machines."""
 
     extractor_hours: float  # of speech that trains extractors, f0 auto-encoders and synthesizers
     pool_hours: float  # of the public pool of voices

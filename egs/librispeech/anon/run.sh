@@ -49,7 +49,7 @@ models=                                  # the shipped ones
 case $scale in small) conf=conf ;; full) conf=conf/full ;; *) _misuse "--scale takes small or full, not '$scale'" ;; esac
 started=$([ -e exp ] || date +%s) # a rerun skips what is done: how long it took says nothing
 [ "$list" = true ] || "$DPANON_ROOT/tools/setup.sh" --for mini
-[ "$dry_run" = false ] || exec python3 -m dpanon.cli.plan_anon "$conf"
+[ "$dry_run" = false ] || exec python3 -m dpanon.cli.plan_anon "$conf" # with $conf/footprint.yaml
 
 if at_stage 0 "data: LibriSpeech -> data/{train,train_again,test}"; then
   [ "$download" = false ] || local/librispeech/download.sh --parts "$train_part $test_part" "$(dirname "$corpus")"

@@ -25,7 +25,7 @@ def test_the_recipe_can_be_built_at_either_scale(scale, capsys):
 
 
 def test_parameters_are_those_of_the_network_that_is_trained():
-    plan = load_config(FootprintConfig, CONF / "plan.yaml")
+    plan = load_config(FootprintConfig, CONF / "footprint.yaml")
     found = {network.name: network for network in networks(CONF, plan)}
     real = Bottleneck(load_config(TrainBottleneckConfig, CONF / "bn_start.yaml").model)
     assert found["bottleneck extractor"].parameters == sum(value.numel() for value in real.parameters())
@@ -53,7 +53,7 @@ def test_operations_are_counted():
     [
         ("synth.yaml", "joint: true", "joint: true\nmodel: {content: 9}", "gives 256"),
         ("synth_codes.yaml", "joint: true", "joint: true\nmodel: {channels: 9}", "other sizes"),
-        ("plan.yaml", "systems: 2", "systems: -2", "must be finite and > 0"),
+        ("footprint.yaml", "systems: 2", "systems: -2", "must be finite and > 0"),
         ("f0.yaml", "crop: 400", "corp: 400", "did you mean 'crop'"),
     ],
 )
