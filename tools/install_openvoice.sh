@@ -9,11 +9,13 @@
 
 set -euo pipefail
 
+root=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+. "$root/utils/parse_options.sh"
+
 commit=782971e67a14d91903b26da2ff75e573087b8763 # of github.com/myshell-ai/OpenVoice, which has no releases on PyPI
 weights=myshell-ai/OpenVoiceV2                  # of the Hugging Face hub
 voices="en-default en-us en-br en-india en-au en-newest es fr jp kr zh"
 
-root=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 venv=${DPANON_VENV:-$root/.venv}
 folder=${1:-${DPANON_OPENVOICE:-$venv/share/openvoice}}
 python=$venv/bin/python
