@@ -3,7 +3,7 @@
 #
 # Usage: tests/run.sh [--fast true] [--only NAME]
 #
-# All parts run, whatever fails before them; exit 1 if one did. Names for --only: shell-lint ruff types unit
+# All parts run, whatever fails before them, the recipes beside the others; exit 1 if one did. Names for --only: shell-lint ruff types unit
 # privacy layout shell recipes.
 
 set -euo pipefail
@@ -30,6 +30,8 @@ marks=()
 if [ "$fast" = true ]; then
   marks=(-m "not slow")
 fi
+beside=$(mktemp) # what the longest part says, which runs beside the others
+trap 'kill $(jobs -p) 2>/dev/null || true; rm -f "$beside"' EXIT
 names=()
 results=()
 failed=0
@@ -78,6 +80,21 @@ shell_tests() {
   bats tests/shell
 }
 
+recipes() { # what was begun at the start, or now if it is all that is asked for
+  local status=0
+  if [ -n "$only" ]; then
+    tests_of tests/test_recipes.py
+    return
+  fi
+  wait "$recipes" || status=$?
+  cat "$beside"
+  return "$status"
+}
+
+if [ -z "$only" ]; then
+  tests_of tests/test_recipes.py >"$beside" 2>&1 &
+  recipes=$!
+fi
 part shell-lint shell_lint
 part ruff ruff_lint
 part types mypy
@@ -85,7 +102,7 @@ part unit tests_of tests/unit
 part privacy tests_of tests/privacy
 part layout tests_of tests/test_layout.py
 part shell shell_tests
-part recipes tests_of tests/test_recipes.py
+part recipes recipes
 
 if [ -n "$only" ] && [ ${#results[@]} -eq 0 ]; then
   _misuse "--only $only is not one of: ${names[*]}"
