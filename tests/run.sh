@@ -3,8 +3,8 @@
 #
 # Usage: tests/run.sh [--fast true] [--only NAME]
 #
-# All parts run, whatever fails before them, the recipes beside the others; exit 1 if one did. Names for --only: shell-lint ruff types unit
-# privacy layout shell recipes.
+# All parts run, whatever fails before them, the recipes beside the others; exit 1 if one did. Names for --only:
+# shell-lint ruff types unit privacy layout shell recipes.
 
 set -euo pipefail
 

@@ -1,6 +1,7 @@
 """What the recipe for paper A needs before it is begun: parameters, disk, time. Called by run.sh --dry-run true.
 
-Nothing is read but the configurations in <conf-dir>, footprint.yaml among them. Exit code 0 when every network can be built.
+Nothing is read but the configurations in <conf-dir>, footprint.yaml among them. Exit code 0 when every network can
+be built.
 """
 
 from pathlib import Path
