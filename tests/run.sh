@@ -31,7 +31,14 @@ if [ "$fast" = true ]; then
   marks=(-m "not slow")
 fi
 beside=$(mktemp) # what the longest part says, which runs beside the others
-trap 'kill $(jobs -p) 2>/dev/null || true; rm -f "$beside"' EXIT
+finish() {
+  if [ -n "$(jobs -pr)" ]; then # stopped before its end
+    # shellcheck disable=SC2046  # numbers
+    kill $(jobs -pr)
+  fi
+  rm -f "$beside"
+}
+trap finish EXIT
 names=()
 results=()
 failed=0
