@@ -86,17 +86,16 @@ class System:
         f0 = extract_f0(samples, self.f0_method)
         content, content_claim = self.content.release(samples, noise)
         pitch = self.prosody.release(f0, noise)
-        voice = None if self.voice is None else self.voice.release(samples, self._noisy(content_claim, pitch), noise)
+        noisy = content_claim is not None or pitch.guarantee is not None
+        voice = None if self.voice is None else self.voice.release(samples, noisy, noise)
         # private until here; from here on only the released values are used
         whole = self._whole(content_claim, pitch.guarantee, noise.sampler)
         target = target if voice is None else voice.target
         made = self._synthesize(content, pitch.of(target), target, noise)
-        alone, facts = (None, {}) if voice is None else (voice.guarantee, voice.facts)
+        alone, facts = None, {}
+        if voice is not None:
+            alone, facts = _given_open(voice.guarantee, content_claim, pitch.guarantee), voice.facts
         return Anonymized(made, num, target.id, whole, content_claim, pitch.guarantee, alone, facts)
-
-    @staticmethod
-    def _noisy(content: Guarantee | None, pitch) -> bool:
-        return content is not None or pitch.guarantee is not None
 
     def _whole(self, content: Guarantee | None, f0: Guarantee | None, sampler: str) -> Guarantee:
         """Of the utterance: all claims together, given what has none."""
@@ -108,10 +107,7 @@ class System:
         whole = claims[0]
         for claim in claims[1:]:
             whole = whole.compose(claim)
-        if content is None and f0 is None:
-            return whole  # the voice's own claim says what it assumes
-        open_ = [name for name, claim in (("content", content), ("pitch", f0)) if claim is None]
-        return replace(whole, conditional_on=(*whole.conditional_on, *open_))
+        return _given_open(whole, content, f0)
 
     def _synthesize(self, content: Clean, f0: np.ndarray, target: Target, noise: NoiseSource | None) -> np.ndarray:
         """Released content and f0 (T,) -> samples (160 T,), part by part, faded into each other."""
@@ -133,6 +129,14 @@ class System:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(torch.randint(2**62, (1,), generator=generator)))
             return self.synthesizer(content, f0, xvector, phase)[0].numpy()
+
+
+def _given_open(claim: Guarantee, content: Guarantee | None, f0: Guarantee | None) -> Guarantee:
+    """A claim of the utterance, conditional on what of it has no noise. That of a voice alone says what it assumes."""
+    if content is None and f0 is None:
+        return claim
+    open_ = [name for name, part in (("content", content), ("pitch", f0)) if part is None]
+    return replace(claim, conditional_on=(*claim.conditional_on, *open_))
 
 
 def _excitation(noise: NoiseSource | None) -> torch.Generator:

@@ -142,7 +142,7 @@ def _content(part: str, noise: Mapping[str, float], models: Path) -> tuple[Conte
         weights = f"eps{_trained_for(epsilon, models):g}"
         extractor = _load("bn", weights, models)
         return Frames(extractor, BottleneckFrames(epsilon, extractor.width)), weights
-    weights = f"eps{_coded(noise['epsilon_token'], models):g}"
+    weights = f"eps{_coded(noise['epsilon_token'], models, '--epsilon-token'):g}"
     extractor = _load("bn", weights, models)
     return Tokens(extractor, TokenResponse(noise["epsilon_token"], num_symbols(extractor.codes))), weights
 
@@ -169,18 +169,18 @@ def _prosody(part: str, noise: Mapping[str, float], models: Path) -> Prosody:
 def _trained_for(epsilon: float, models: Path) -> float:
     """The epsilon whose extractor serves. Dense weights serve their own only; codes are read under any noise."""
     trained = shipped_epsilons("bn", models)
-    return epsilon if epsilon in trained else _coded(epsilon, models)
+    return epsilon if epsilon in trained else _coded(epsilon, models, "--epsilon-bn")
 
 
-def _coded(epsilon: float, models: Path) -> float:
+def _coded(epsilon: float, models: Path, parameter: str) -> float:
     """The epsilon of the extractor with codes that is nearest."""
     trained = shipped_epsilons("bn", models)
     coded = [other for other in trained if _configuration(models / f"bn_eps{other:g}.safetensors").get("codebooks")]
     if coded:
         return min(coded, key=lambda other: abs(math.log(other / epsilon)))
     raise UsageError(
-        f"no weights for --epsilon-bn {epsilon:g}; choose one of {', '.join(f'{e:g}' for e in trained)}, "
-        "or train it with stages 2 and 3 of egs/librispeech/anon and give --models"
+        f"no weights for {parameter} {epsilon:g}; choose one of {', '.join(f'{e:g}' for e in trained)}, or train some "
+        "with codes, which serve tokens and any epsilon: stages 2 and 3 of egs/librispeech/anon, then --models"
     )
 
 

@@ -62,9 +62,13 @@ if at_stage 2 "DP extractors: data/train -> exp/synth_*/bn, exp/f0_*, or the shi
   if [ "$train" = true ]; then # an extractor and its synthesizer learn together, so here are both
     steps/train_bn.sh --cmd "$gpu_cmd" conf/bn.yaml data/train exp/bn_start
     steps/train_synth.sh --cmd "$gpu_cmd" conf/synth.yaml data/train exp/bn_start exp/synth_plain
-    steps/train_synth.sh --cmd "$gpu_cmd" --noise "$epsilon_bn" --init exp/synth_plain conf/synth.yaml \
-      data/train exp/synth_plain/bn "exp/synth_eps$epsilon_bn"
-    steps/train_f0.sh --cmd "$gpu_cmd" --epsilon "$epsilon_f0" conf/f0.yaml data/train "exp/f0_eps$epsilon_f0"
+    for epsilon in $epsilon_bn; do
+      steps/train_synth.sh --cmd "$gpu_cmd" --noise "$epsilon" --init exp/synth_plain conf/synth.yaml \
+        data/train exp/synth_plain/bn "exp/synth_eps$epsilon"
+    done
+    for epsilon in $epsilon_f0; do
+      steps/train_f0.sh --cmd "$gpu_cmd" --epsilon "$epsilon" conf/f0.yaml data/train "exp/f0_eps$epsilon"
+    done
   else
     log "the shipped ones, see dpanon/anonymize/pretrained"
   fi
@@ -72,9 +76,15 @@ fi
 
 if at_stage 3 "public models: targets of the shipped ones; all models -> exp/models, or the shipped ones"; then
   if [ "$train" = true ]; then # the made speech has too few voices for pseudo-speakers of its own
-    steps/export_models.sh --f0 "eps$epsilon_f0=exp/f0_eps$epsilon_f0" \
-      --bn "plain=exp/synth_plain/bn eps$epsilon_bn=exp/synth_eps$epsilon_bn/bn" \
-      --synth "plain=exp/synth_plain eps$epsilon_bn=exp/synth_eps$epsilon_bn" \
+    f0='' bn=plain=exp/synth_plain/bn synth=plain=exp/synth_plain
+    for epsilon in $epsilon_f0; do
+      f0+=" eps$epsilon=exp/f0_eps$epsilon"
+    done
+    for epsilon in $epsilon_bn; do
+      bn+=" eps$epsilon=exp/synth_eps$epsilon/bn"
+      synth+=" eps$epsilon=exp/synth_eps$epsilon"
+    done
+    steps/export_models.sh --f0 "$f0" --bn "$bn" --synth "$synth" \
       "$DPANON_ROOT/dpanon/anonymize/pretrained" exp/models
   else
     log "the shipped ones, see dpanon/anonymize/pretrained"

@@ -135,6 +135,7 @@ def test_with_noise_in_pitch_and_content_it_is_one_guarantee_without_assumption(
 def test_with_noise_in_one_of_them_the_other_is_the_assumption(noise, left):
     made = system(noise).anonymize(speech(), LOW)
     assert made.guarantee.unit == "utterance" and made.guarantee.conditional_on == (left,)
+    assert made.guarantee_speaker.conditional_on == (left,), "the voice's own claim says so, too"
     assert len(made.guarantee.parts) == 2 and promised(system(noise), made.num_frames) == made.guarantee
 
 
