@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Figures of recognisers of words below <exp-dir> -> <results-dir>/<system>.json, RESULTS.md beside it, a table here
+# Figures of recognisers of words below <exp-dir> -> <results-dir>/<system>.json, errors.svg, RESULTS.md beside it, a table here
 #
 # Usage: steps/report_commands.sh [options] <exp-dir> <results-dir>
 

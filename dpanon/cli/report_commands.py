@@ -1,4 +1,4 @@
-"""Figures of recognisers of words -> <results>/<system>.json, RESULTS.md. Called by steps/report_commands.sh."""
+"""Figures of recognisers of words -> <results>/<system>.json, errors.svg, RESULTS.md, for steps/report_commands.sh."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from dpanon.cli import ArgumentParser, run
 from dpanon.errors import UsageError
 from dpanon.evaluate.metrics import write_json
 from dpanon.report.collect import provenance
-from dpanon.report.commands import collect, read_results, results_markdown, table
+from dpanon.report.commands import FIGURE, collect, curves, read_results, results_markdown, table
 from dpanon.report.tables import text_table
 
 
@@ -28,6 +28,7 @@ def main(argv: list[str] | None = None) -> None:
     results = read_results(args.results)
     folder = args.results.resolve().parent
     title = args.title or "/".join(folder.parts[-2:])
+    (args.results / FIGURE).write_text(curves(results), encoding="utf-8")
     (folder / "RESULTS.md").write_text(results_markdown(results, title), encoding="utf-8")
     print(text_table(*table(results)), end="")
     print(folder / "RESULTS.md")

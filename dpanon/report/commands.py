@@ -4,10 +4,15 @@ import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from matplotlib.figure import Figure
+
 from dpanon.evaluate import EvaluationError
 from dpanon.evaluate.claims import NO_CLAIM, floor_text
 from dpanon.evaluate.metrics import read_metrics
+from dpanon.report.plots import LINES, svg
 from dpanon.report.tables import markdown_table, number, provenance_line
+
+FIGURE = "errors.svg"  # beside the results
 
 HEADER = ("system", "teachers", "queries", "answered", "sigma", "epsilon", "as published", "unit")
 NOTES = (
@@ -70,6 +75,7 @@ def results_markdown(results: Sequence[dict], title: str) -> str:
         "Generated from `results/*.json` by `steps/report_commands.sh`; edits are overwritten.\n",
         markdown_table(header, rows),
         NOTES + (f" delta = {', '.join(deltas)}." if deltas else "") + "\n",
+        f"![errors of all systems, and against the number of teachers](results/{FIGURE})\n",
     ]
     for result in results:
         parts.append(f"## {result['system']} - {result.get('status', 'smoke')}\n")
@@ -82,6 +88,54 @@ def results_markdown(results: Sequence[dict], title: str) -> str:
             parts.append(f"All answers these teachers had given by then, together: epsilon {total:.4g}.")
         parts.append("")
     return "\n".join(parts)
+
+
+def curves(results: Sequence[dict]) -> str:
+    """The error of every system on every set (paper D, tables 1 and 2, figure 2), and against teachers. SVG text."""
+    figure = Figure(figsize=(11, 1.4 + 0.3 * len(results)), layout="constrained")
+    all_of_them, against = figure.subplots(1, 2)
+    sets = sorted({name for result in results for name in result["errors"]})
+    for i, name in enumerate(sets):
+        colour = LINES[(i + 1) % len(LINES)]
+        shown = [(row, result["errors"][name]) for row, result in enumerate(results) if name in result["errors"]]
+        _points(all_of_them, [row + 0.2 * i for row, _ in shown], [error for _, error in shown], colour, name, True)
+        for method, rows in _by_teachers(results, name).items():
+            _points(against, list(rows), list(rows.values()), colour, f"{method}, {name}", False)
+    all_of_them.set_yticks(range(len(results)), [result["system"] for result in results], fontsize=7)
+    all_of_them.invert_yaxis()
+    all_of_them.set_xlabel("error / %", fontsize=8)
+    against.set_xlabel("teachers", fontsize=8)
+    against.set_ylabel("error / %", fontsize=8)
+    for axes in (all_of_them, against):
+        axes.tick_params(labelsize=7)
+        axes.grid(alpha=0.3)
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(fontsize=6, frameon=False)
+    return svg(figure)
+
+
+def _by_teachers(results: Sequence[dict], name: str) -> dict[str, dict[int, dict]]:
+    """method -> number of its teachers -> error on the set, where there is more than one number."""
+    found: dict[str, dict[int, dict]] = {}
+    for result in results:
+        options = result["claim"].get("options") or {}
+        if options.get("partition") and name in result["errors"]:
+            method = f"{options['method']}, epsilon {options['epsilon']:g}"
+            found.setdefault(method, {})[options["partition"]["teachers"]] = result["errors"][name]
+    return {method: dict(sorted(rows.items())) for method, rows in found.items() if len(rows) > 1}
+
+
+def _points(axes, at: Sequence[float], errors: Sequence[dict], colour: str, label: str, lying: bool) -> None:
+    middle = [100 * error["error"] for error in errors]
+    span = [
+        [100 * (error["error"] - error["error_low"]) for error in errors],
+        [100 * (error["error_high"] - error["error"]) for error in errors],
+    ]
+    style = {"color": colour, "label": label, "markersize": 4, "linewidth": 0.8}
+    if lying:
+        axes.errorbar(middle, at, xerr=span, fmt="o", **style)
+    else:
+        axes.errorbar(at, middle, yerr=span, fmt="o-", **style)
 
 
 def _row(result: dict, sets: Iterable[str]) -> tuple[str, ...]:
