@@ -7,7 +7,8 @@
     pretrained/targets.safetensors       pseudo-speakers
     pretrained/speaker.safetensors       auto-encoder of x-vectors (system voxlet)
 
-The file's metadata holds the configuration; numbers are float16 on disk and float32 in use.
+The file's metadata holds the configuration, and of a synthesizer which one it is (``dpanon.synth.choose``, harmonic if
+it says nothing); numbers are float16 on disk and float32 in use.
 """
 
 import dataclasses
@@ -35,14 +36,13 @@ from dpanon.models.gender_autoencoder import GenderAutoencoder, GenderAutoencode
 from dpanon.models.pitch_autoencoder import PitchAutoencoder, PitchAutoencoderConfig
 from dpanon.models.speaker_vae import SpeakerVae, SpeakerVaeConfig
 from dpanon.models.tokens import num_symbols
-from dpanon.synth.harmonic import HarmonicConfig, HarmonicNoise
+from dpanon.synth.choose import SYNTHESIZERS, name_of
 from dpanon.synth.targets import TargetPool
 
 SHIPPED = Path(__file__).parent / "pretrained"
 _NETWORKS: dict[str, tuple[Any, Any]] = {
     "bn": (Bottleneck, BottleneckConfig),
     "f0": (PitchAutoencoder, PitchAutoencoderConfig),
-    "synth": (HarmonicNoise, HarmonicConfig),
     "gender": (GenderAutoencoder, GenderAutoencoderConfig),
     "speaker": (SpeakerVae, SpeakerVaeConfig),
 }
@@ -57,14 +57,20 @@ def save_network(network: nn.Module, path: Path, facts: dict[str, str]) -> None:
         for name, value in network.state_dict().items()
     }
     config = json.dumps(dataclasses.asdict(network.config))  # type: ignore[call-overload]
-    save_file(tensors, path, {**facts, "config": config})
+    synthesizer = {} if (name := name_of(network)) is None else {"synthesizer": name}
+    save_file(tensors, path, {**facts, **synthesizer, "config": config})
 
 
 def load_network(kind: str, path: Path) -> nn.Module:
-    """A network of ``kind`` (bn, f0, synth, gender or speaker), in eval mode, without gradients."""
+    """A network of ``kind`` (bn, f0, synth, gender or speaker), in eval mode, without gradients.
+
+    Raises:
+        MissingDependencyError: a synthesizer that needs SpeechBrain, and there is none.
+        UsageError: a synthesizer that this version does not know.
+    """
     from safetensors import safe_open
 
-    make, config_class = _NETWORKS[kind]
+    make, config_class = _NETWORKS[kind] if kind != "synth" else _synthesizer(path)
     values = _configuration(path)
     with safe_open(path, "pt") as file:
         tensors = {name: file.get_tensor(name).float() for name in file.keys()}
@@ -77,11 +83,22 @@ def load_network(kind: str, path: Path) -> nn.Module:
     return network.eval().requires_grad_(False)
 
 
-def _configuration(path: Path) -> dict[str, Any]:
+def _metadata(path: Path) -> dict[str, str]:
     from safetensors import safe_open
 
     with safe_open(path, "pt") as file:
-        return json.loads(file.metadata()["config"])
+        return file.metadata()
+
+
+def _configuration(path: Path) -> dict[str, Any]:
+    return json.loads(_metadata(path)["config"])
+
+
+def _synthesizer(path: Path) -> tuple[Any, Any]:
+    name = _metadata(path).get("synthesizer", "harmonic")
+    if name not in SYNTHESIZERS:
+        raise UsageError(f"{path}: weights of a synthesizer {name!r}; this version has {', '.join(SYNTHESIZERS)}")
+    return SYNTHESIZERS[name]
 
 
 def shipped_epsilons(kind: str, models: Path = SHIPPED) -> list[float]:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
+from torch import nn
 
 from dpanon.anonymize.pretrained import save_network
 from dpanon.cli import ArgumentParser, run
@@ -17,7 +18,7 @@ from dpanon.config import load_config, save_config
 from dpanon.errors import UsageError
 from dpanon.models.bottleneck import Bottleneck
 from dpanon.models.pitch_autoencoder import PitchAutoencoder
-from dpanon.synth.harmonic import HarmonicNoise
+from dpanon.synth.choose import make_synthesizer
 from dpanon.train.bottleneck import TrainBottleneckConfig
 from dpanon.train.loop import save_atomically
 from dpanon.train.pitch import TrainPitchConfig
@@ -66,8 +67,9 @@ def save_bottleneck(network: Bottleneck, came_from: Path, directory: Path) -> No
     save_atomically({"state": {"both": state}}, directory / "checkpoint.pt")
 
 
-def load_synth(directory: Path) -> HarmonicNoise:
-    network = HarmonicNoise(load_config(TrainSynthConfig, directory / "config.yaml").model)
+def load_synth(directory: Path) -> nn.Module:
+    """The synthesizer of a training directory, whichever it is."""
+    network = make_synthesizer(load_config(TrainSynthConfig, directory / "config.yaml").network)
     network.load_state_dict(_state(directory)["model"])
     return network
 

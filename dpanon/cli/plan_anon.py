@@ -8,21 +8,25 @@ from pathlib import Path
 
 from dpanon.cli import ArgumentParser, run
 from dpanon.config import load_config
+from dpanon.synth.choose import SYNTHESIZERS
 from dpanon.train.footprint import FootprintConfig, cpu_hours, disk, networks
 
 
 def main(argv: list[str] | None = None) -> None:
     parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--synthesizer", choices=list(SYNTHESIZERS), default="harmonic", help="that is trained, last")
     parser.add_argument("conf", type=Path, metavar="conf-dir")
     args = parser.parse_args(argv)
     plan = load_config(FootprintConfig, args.conf / "footprint.yaml")
-    found = networks(args.conf, plan)
+    found = networks(args.conf, plan, args.synthesizer)
     print(f"{'network':34s} {'parameters':>12s} {'number':>7s} {'GPU hours':>10s}")
     for network in found:
         time = f"{network.gpu_hours:.2f}" if network.gpu_hours else "-"
         print(f"{network.name:34s} {network.parameters:12,d} {network.number:7d} {time:>10s}")
-    if not any(network.name.startswith("ECAPA") for network in found):
-        print(f"{'ECAPA-TDNN attacker':34s} not counted: SpeechBrain is not installed")
+    names = {network.name for network in found}
+    for name in ("synthesizer hifigan", "ECAPA-TDNN attacker"):
+        if name not in names:
+            print(f"{name:34s} not counted: SpeechBrain is not installed")
     total = sum(network.gpu_hours for network in found)
     print(f"time (estimates, {plan.gpus} GPUs at {plan.teraflops:g} TFLOP/s sustained each, {plan.jobs} CPU jobs)")
     print(f"  {total / plan.gpus:8.1f} h  all trainings, one after the other, each on all GPUs")

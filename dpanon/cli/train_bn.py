@@ -9,6 +9,7 @@ from dpanon.cli import ArgumentParser, run
 from dpanon.cli.export_models import load_bottleneck
 from dpanon.config import load_config, parse_set, save_config
 from dpanon.data.data_dir import DataDir
+from dpanon.train import parallel
 from dpanon.train.bottleneck import TrainBottleneckConfig, train_bottleneck
 
 
@@ -22,6 +23,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("out", type=Path)
     args = parser.parse_args(argv)
     torch.set_num_threads(args.threads)
+    parallel.place()
     config = load_config(TrainBottleneckConfig, args.config, args.set)
     args.out.mkdir(parents=True, exist_ok=True)
     save_config(config, args.out / "config.yaml")

@@ -38,6 +38,7 @@ class WhisperEncoderTorch(nn.Module):
             self.register_buffer(name.replace("/", "__"), torch.from_numpy(value), persistent=False)
         self.register_buffer("mel", torch.from_numpy(_mel_filters()), persistent=False)
         self.register_buffer("window", torch.hann_window(FFT), persistent=False)
+        self.to(torch.get_default_device())  # as what torch makes itself
 
     def forward(self, samples: Tensor, start: int = 0) -> Tensor:
         """``start``: the position, in frames of 20 ms, that the first frame is told to have."""

@@ -44,20 +44,21 @@ class Discriminators(nn.Module):
         return [judge(x) for judge in self.judges]
 
 
-def discriminator_loss(judges: Discriminators, real: Tensor, fake: Tensor) -> Tensor:
-    """Least squares: 1 for real, 0 for made."""
+def discriminator_loss(judges: nn.Module, real: Tensor, fake: Tensor) -> Tensor:
+    """Least squares: 1 for real, 0 for made; the mean over judges."""
+    pairs = list(zip(judges(real), judges(fake), strict=True))
     loss = real.new_zeros(())
-    for (r, _), (f, _) in zip(judges(real), judges(fake), strict=True):
+    for (r, _), (f, _) in pairs:
         loss = loss + ((r - 1) ** 2).mean() + (f**2).mean()
-    return loss / len(judges.judges)
+    return loss / len(pairs)
 
 
-def generator_loss(judges: Discriminators, real: Tensor, fake: Tensor) -> Tensor:
-    """Pass for real, with the same inner features."""
+def generator_loss(judges: nn.Module, real: Tensor, fake: Tensor) -> Tensor:
+    """Pass for real, with the same inner features; the mean over judges."""
     loss = real.new_zeros(())
     with torch.no_grad():
         targets = judges(real)
     for (_, features), (f, made) in zip(targets, judges(fake), strict=True):
         matching = sum(functional.l1_loss(a, b) for a, b in zip(made, features, strict=True))
         loss = loss + ((f - 1) ** 2).mean() + 2 * matching / len(features)
-    return loss / len(judges.judges)
+    return loss / len(targets)

@@ -50,33 +50,26 @@ class Block(nn.Module):
         return x + y.transpose(1, 2)
 
 
-class HarmonicNoise(nn.Module):
-    """See the module. Runs on parts of an utterance when they overlap by ``context`` frames."""
+class FrameNetwork(nn.Module):
+    """Content, f0 and x-vector -> features of every frame of 10 ms: slow blocks at 20 ms, then fast ones."""
 
-    window: Tensor
-
-    def __init__(self, config: HarmonicConfig):
+    def __init__(self, content: int, xvector: int, channels: int, expansion: int, slow_blocks: int, fast_blocks: int):
         super().__init__()
-        self.config = c = config
-        self.bins = c.fft // 2 + 1
-        self.speaker = nn.Sequential(nn.Linear(c.xvector, 128), nn.GELU(), nn.Linear(128, 128))
-        self.content = nn.Conv1d(c.content, c.channels, 3, padding=1)
-        self.slow = nn.ModuleList(Block(c.channels, c.expansion, 128) for _ in range(c.slow_blocks))
-        self.pitch = nn.Conv1d(2, c.channels, 3, padding=1)
-        self.up = nn.Conv1d(c.channels, c.channels, 3, padding=1)
-        self.fast = nn.ModuleList(Block(c.channels, c.expansion, 128) for _ in range(c.fast_blocks))
-        self.norm = nn.LayerNorm(c.channels)
-        self.filters = nn.Linear(c.channels, 2 * self.bins)
-        nn.init.normal_(self.filters.weight, std=0.01)
-        nn.init.constant_(self.filters.bias, -4.0)
-        self.register_buffer("window", torch.hann_window(c.fft), persistent=False)
+        self.speaker = nn.Sequential(nn.Linear(xvector, 128), nn.GELU(), nn.Linear(128, 128))
+        self.content = nn.Conv1d(content, channels, 3, padding=1)
+        self.slow = nn.ModuleList(Block(channels, expansion, 128) for _ in range(slow_blocks))
+        self.pitch = nn.Conv1d(2, channels, 3, padding=1)
+        self.up = nn.Conv1d(channels, channels, 3, padding=1)
+        self.fast = nn.ModuleList(Block(channels, expansion, 128) for _ in range(fast_blocks))
+        self.norm = nn.LayerNorm(channels)
 
     @property
-    def context(self) -> int:
-        return 2 * (3 * self.config.slow_blocks + 1) + 3 * self.config.fast_blocks + 2 + 4
+    def reach(self) -> int:
+        """Frames of 10 ms on either side that one frame depends on."""
+        return 2 * (3 * len(self.slow) + 1) + 3 * len(self.fast) + 2
 
-    def envelopes(self, content: Tensor, f0: Tensor, xvector: Tensor) -> tuple[Tensor, Tensor]:
-        """Log magnitudes of the harmonic and of the noise filter, (N, bins, T) each."""
+    def frames(self, content: Tensor, f0: Tensor, xvector: Tensor) -> Tensor:
+        """content (N, ceil(T/2), D), f0 (N, T) Hz, x-vector (N, S) -> (N, T, C), normalised"""
         num = f0.shape[1]
         speaker = self.speaker(xvector * 8)
         x = self.content(content.transpose(1, 2))  # (N, T/2, D) -> (N, C, T/2)
@@ -87,7 +80,31 @@ class HarmonicNoise(nn.Module):
         x = x + self.pitch(torch.stack([log_f0, torch.sin(3 * log_f0)], 1))
         for block in self.fast:
             x = block(x, speaker)
-        x = self.filters(self.norm(x.transpose(1, 2))).transpose(1, 2)  # (N, C, T) -> (N, 2 bins, T)
+        return self.norm(x.transpose(1, 2))  # (N, C, T) -> (N, T, C)
+
+
+class HarmonicNoise(FrameNetwork):
+    """See the module. Runs on parts of an utterance when they overlap by ``context`` frames."""
+
+    window: Tensor
+
+    def __init__(self, config: HarmonicConfig):
+        c = config
+        super().__init__(c.content, c.xvector, c.channels, c.expansion, c.slow_blocks, c.fast_blocks)
+        self.config = c
+        self.bins = c.fft // 2 + 1
+        self.filters = nn.Linear(c.channels, 2 * self.bins)
+        nn.init.normal_(self.filters.weight, std=0.01)
+        nn.init.constant_(self.filters.bias, -4.0)
+        self.register_buffer("window", torch.hann_window(c.fft), persistent=False)
+
+    @property
+    def context(self) -> int:
+        return self.reach + 4
+
+    def envelopes(self, content: Tensor, f0: Tensor, xvector: Tensor) -> tuple[Tensor, Tensor]:
+        """Log magnitudes of the harmonic and of the noise filter, (N, bins, T) each."""
+        x = self.filters(self.frames(content, f0, xvector)).transpose(1, 2)  # (N, T, 2 bins) -> (N, 2 bins, T)
         harmonic, noise = x.clamp(-14, 6).chunk(2, 1)
         return harmonic, noise
 
@@ -118,15 +135,23 @@ class HarmonicNoise(nn.Module):
         return (add(frames) / weight.clamp_min(1e-3))[:, start : start + length]
 
 
+def phases(f0: Tensor, phase: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """f0 (N, T) Hz -> f0 of every sample and its phase in cycles within [-1/2, 1/2], (N, 160 T) float64 each.
+
+    ``phase`` (N,) in cycles is where it starts.
+    """
+    wide = functional.pad(f0[:, None], (1, 1), mode="replicate")
+    per_sample = functional.interpolate(wide, scale_factor=SHIFT, mode="linear")[:, 0, SHIFT:-SHIFT].double()
+    cycles = torch.cumsum(per_sample / SAMPLE_RATE, 1) + (0 if phase is None else phase[:, None])
+    return per_sample, cycles - torch.round(cycles)
+
+
 def pulse_train(f0: Tensor, phase: Tensor | None = None) -> Tensor:
     """Band-limited pulses, all harmonics below 8 kHz with equal amplitude. f0 (N, T) Hz -> (N, 160 T)
 
     The sum of H cosines has a closed form (the Dirichlet kernel); scaled to the power of white noise.
     """
-    wide = functional.pad(f0[:, None], (1, 1), mode="replicate")
-    per_sample = functional.interpolate(wide, scale_factor=SHIFT, mode="linear")[:, 0, SHIFT:-SHIFT].double()
-    cycles = torch.cumsum(per_sample / SAMPLE_RATE, 1) + (0 if phase is None else phase[:, None])
-    cycles = cycles - torch.round(cycles)
+    per_sample, cycles = phases(f0, phase)
     count = torch.floor(0.95 * SAMPLE_RATE / 2 / per_sample)
     half_angle = torch.pi * cycles
     small = half_angle.abs() < 1e-6
@@ -139,7 +164,7 @@ def minimum_phase(log_magnitude: Tensor) -> Tensor:
     """The causal filter of that magnitude, by its folded cepstrum. (N, bins, T) real -> complex"""
     fft = 2 * (log_magnitude.shape[1] - 1)
     cepstrum = torch.fft.irfft(log_magnitude, n=fft, dim=1)
-    fold = torch.zeros(fft, dtype=log_magnitude.dtype)
+    fold = log_magnitude.new_zeros(fft)
     fold[0] = fold[fft // 2] = 1.0
     fold[1 : fft // 2] = 2.0
     return torch.exp(torch.fft.rfft(cepstrum * fold[:, None], dim=1))

@@ -25,6 +25,7 @@ from dpanon.features.fbank import fbank
 from dpanon.features.level import normalise_level
 from dpanon.models.bottleneck import FEATURES, Bottleneck, BottleneckConfig
 from dpanon.models.losses import cosine_loss
+from dpanon.train import parallel
 from dpanon.train.loop import LoopConfig, train, update
 
 NUM_PHONES = 191  # tokens of the phone teacher
@@ -91,7 +92,7 @@ def train_bottleneck(
     heads = Heads(config.model.content, corpus.teacher_dim, NUM_PHONES, corpus.xvector_dim, FEATURES["fbank"])
     both = nn.ModuleDict({"model": model, "heads": heads})
     if init is not None and not (out / "checkpoint.pt").exists():
-        saved = torch.load(init / "checkpoint.pt", weights_only=True)["state"]["both"]
+        saved = torch.load(init / "checkpoint.pt", map_location="cpu", weights_only=True)["state"]["both"]
         # an extractor that was trained on with a synthesizer has no heads any more: they start anew
         missing = both.load_state_dict(saved, strict=False).missing_keys
         if any(name.startswith("model.") for name in missing):
@@ -231,6 +232,6 @@ class Corpus:
                     "xvector": item["xvector"],
                 }
             )
-        out = {name: torch.from_numpy(np.stack([row[name] for row in rows])) for name in rows[0]}
+        out = {name: parallel.tensor(np.stack([row[name] for row in rows])) for name in rows[0]}
         out["mel"] = (out["fbank"] - 12.0) / 4.0
         return out

@@ -9,6 +9,7 @@ from sklearn.cluster import MiniBatchKMeans
 from dpanon.models.bottleneck import Bottleneck, to_columns
 from dpanon.models.codes import COLUMN
 from dpanon.models.tokens import statistics, to_tokens
+from dpanon.train import parallel
 
 Recordings = list[tuple[np.ndarray, np.ndarray]]  # features (T, M) of each, and their mean (M,)
 _MOST = 120_000  # columns that k-means sees
@@ -28,16 +29,14 @@ def with_codes(
     made = Bottleneck(replace(extractor.config, codebooks=num, code_size=size))
     made.load_state_dict(extractor.state_dict(), strict=False)
     assert made.codes is not None
-    dense = [
-        to_columns(extractor.dense(torch.from_numpy(x)[None], torch.from_numpy(mean)[None, None]))[0]
-        for x, mean in recordings
-    ]
+    dense = [_columns(extractor, x, mean) for x, mean in recordings]
     rest = torch.cat(dense)
     rest = rest[:: max(1, len(rest) // _MOST)]
     for book in range(num):
-        means = MiniBatchKMeans(size, batch_size=4096, n_init=2, max_iter=60, random_state=book).fit(rest.numpy())
-        made.codes.vectors[book] = torch.from_numpy(means.cluster_centers_).float()
-        rest = rest - made.codes.vectors[book][torch.from_numpy(means.predict(rest.numpy())).long()]
+        points = rest.cpu().numpy()
+        means = MiniBatchKMeans(size, batch_size=4096, n_init=2, max_iter=60, random_state=book).fit(points)
+        made.codes.vectors[book] = parallel.tensor(means.cluster_centers_).float()
+        rest = rest - made.codes.vectors[book][parallel.tensor(means.predict(points)).long()]
     made.codes.transitions.zero_()
     seen = 0
     for part in dense:
@@ -54,7 +53,12 @@ def count_tokens(extractor: Bottleneck, recordings: Recordings) -> None:
         return
     rows = []
     for x, mean in recordings:
-        dense = to_columns(extractor.dense(torch.from_numpy(x)[None], torch.from_numpy(mean)[None, None]))[0]
-        distance = torch.cdist(dense, codes.vectors[0]).square().numpy().astype(np.float64)
+        dense = _columns(extractor, x, mean)
+        distance = torch.cdist(dense, codes.vectors[0]).square().cpu().numpy().astype(np.float64)
         rows.append(to_tokens(distance, COLUMN * len(dense)))
     codes.token_chain, codes.token_durations = statistics(rows, codes.vectors.shape[1])
+
+
+def _columns(extractor: Bottleneck, x: np.ndarray, mean: np.ndarray) -> torch.Tensor:
+    """Features (T, M) of a recording and their mean -> its dense columns, where this process trains."""
+    return to_columns(extractor.dense(parallel.tensor(x)[None], parallel.tensor(mean)[None, None]))[0]

@@ -16,10 +16,14 @@ from torch.utils.flop_counter import FlopCounterMode
 from dpanon.attack.identification import IdentificationConfig, SpeakerNet
 from dpanon.config import load_config
 from dpanon.errors import ConfigError, MissingDependencyError
+from dpanon.models.acoustic import NUM_MEL
 from dpanon.models.bottleneck import FEATURES, Bottleneck
 from dpanon.models.pitch_autoencoder import PitchAutoencoder
+from dpanon.synth.choose import make_synthesizer
 from dpanon.synth.discriminators import Discriminators
-from dpanon.synth.harmonic import HarmonicNoise
+from dpanon.synth.harmonic import SHIFT, HarmonicNoise
+from dpanon.synth.hifigan import HifiganDiscriminators
+from dpanon.synth.vocoder import Vocoder
 from dpanon.train.bottleneck import NUM_PHONES, Heads, TrainBottleneckConfig
 from dpanon.train.pitch import TrainPitchConfig
 from dpanon.train.synth import TrainSynthConfig
@@ -29,6 +33,7 @@ PASSES = 3  # forward, and twice as much backward
 ENCODER = (
     7.7e6  # weights of the recogniser's encoder that judges a synthesizer: it reads both signals, gradient through one
 )
+JUDGED = 1 + 1 + 1 / PASSES + 1  # passes of discriminators: over both signals, then for the synthesizer over both again
 STATE = 12  # bytes of a parameter in a checkpoint: weight and two moments
 WHISPER, XVECTOR, TEACHER = FEATURES["whisper"], 192, 384  # numbers in a frame or an utterance
 GIB = 2.0**30
@@ -67,11 +72,14 @@ class Network:
     gpu_hours: float  # of all of them
 
 
-def networks(conf: Path, plan: FootprintConfig) -> list[Network]:
+def networks(conf: Path, plan: FootprintConfig, chosen: str = "harmonic") -> list[Network]:
     """Every network of the recipe whose configurations are in ``conf``.
+
+    Of nsf and hifigan only the one that is ``chosen`` as the synthesizer is trained: of the other there are 0.
 
     Raises:
         ConfigError: a file is missing or mistaken, or two do not fit together.
+        MissingDependencyError: hifigan is chosen, and there is no SpeechBrain.
     """
     bn = load_config(TrainBottleneckConfig, conf / "bn_start.yaml")
     synths = [load_config(TrainSynthConfig, conf / f"{name}.yaml") for name in ("synth", "synth_codes")]
@@ -82,7 +90,7 @@ def networks(conf: Path, plan: FootprintConfig) -> list[Network]:
         raise ConfigError(
             f"{conf}: synth.yaml takes content of {first.content}, bn_start.yaml gives {bn.model.content}"
         )
-    if any(synth.model != first for synth in synths):
+    if any(synth.network != first for synth in synths):
         raise ConfigError(f"{conf}: synth_codes.yaml begins with synth.yaml's weights: other sizes")
     with torch.device("meta"):  # no memory is taken
         extractor, synthesizer, pitch = Bottleneck(bn.model), HarmonicNoise(first), PitchAutoencoder(f0.model)
@@ -97,8 +105,7 @@ def networks(conf: Path, plan: FootprintConfig) -> list[Network]:
     of_synth += 4 / PASSES * 2 * ENCODER * SECOND / 2 if synths[0].recogniser_weight else 0.0
 
     def hours(of_second: float, config) -> float:
-        seconds = config.loop.steps * config.batch * config.crop / SECOND
-        return PASSES * of_second * seconds / (plan.teraflops * 1e12) / 3600
+        return _hours(plan, config, of_second)
 
     attacks = 2 * (plan.epsilons + 1) + 1  # f0 and bottleneck, with and without noise; and a control
     of_f0, of_asi = flops(lambda: pitch.decode_raw(pitch.encode(contour))), flops(lambda: speakers(dense))
@@ -109,10 +116,54 @@ def networks(conf: Path, plan: FootprintConfig) -> list[Network]:
             "synthesizer, with its extractor", size(synthesizer), len(synths), sum(hours(of_synth, s) for s in synths)
         ),
         Network("discriminators in training", size(judges), 1, 0.0),
+        *_vocoders(conf, plan, chosen, len(synths), of_bn, bn.model.content),
         Network("f0 auto-encoder", size(pitch), plan.epsilons, plan.epsilons * hours(of_f0, f0)),
         Network("speaker classifier (P_ASI)", size(speakers), attacks, attacks * hours(of_asi, asi)),
         *_ecapa(conf, plan),
     ]
+
+
+def _vocoders(conf: Path, plan: FootprintConfig, chosen: str, number: int, of_bn: float, content: int) -> list[Network]:
+    """nsf and hifigan, behind ``number`` extractors, and the discriminators of HiFi-GAN if one of them has those.
+
+    hifigan only if SpeechBrain is there to say how large it is.
+    """
+    found = []
+    for name in ("nsf", "hifigan"):
+        config = load_config(TrainSynthConfig, conf / f"synth_{name}.yaml")
+        takes = (config.nsf if name == "nsf" else config.hifigan).acoustic.content
+        if takes != content:
+            raise ConfigError(f"{conf}: synth_{name}.yaml takes content of {takes}, bn_start.yaml gives {content}")
+        try:
+            with torch.device("meta"):
+                network = make_synthesizer(config.network)
+                judges = HifiganDiscriminators() if config.discriminators == "hifigan" else None
+        except MissingDependencyError:
+            if name == chosen:
+                raise
+            continue
+        times = number if name == chosen else 0
+        work = of_bn / PASSES + _of_vocoder(network, judges, 1 - config.adversarial_from / config.loop.steps)
+        found.append(Network(f"synthesizer {name}", size(network), times, times * _hours(plan, config, work)))
+        if judges is not None:
+            found.append(Network(f"discriminators of {name} in training", size(judges), min(times, 1), 0.0))
+    return found
+
+
+def _of_vocoder(network: Vocoder, judges: nn.Module | None, judged: float) -> float:
+    """Operations of a second of speech; ``judged``: the share of the steps with discriminators."""
+    acoustic = network.acoustic.config
+    with torch.device("meta"):
+        mel, f0, voice = torch.empty(1, SECOND, NUM_MEL), torch.empty(1, SECOND), torch.empty(1, acoustic.xvector)
+        content, samples = torch.empty(1, SECOND // 2, acoustic.content), torch.empty(1, SECOND * SHIFT)
+        work = flops(lambda: network.acoustic(content, f0, voice)) + flops(lambda: network.wave(mel, f0, voice))
+        return work if judges is None else work + judged * JUDGED * flops(lambda: judges(samples))
+
+
+def _hours(plan: FootprintConfig, config, of_second: float) -> float:
+    """Of one training; ``of_second``: operations of one pass over a second of speech."""
+    seconds = config.loop.steps * config.batch * config.crop / SECOND
+    return PASSES * of_second * seconds / (plan.teraflops * 1e12) / 3600
 
 
 def _ecapa(conf: Path, plan: FootprintConfig) -> list[Network]:

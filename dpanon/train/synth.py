@@ -1,11 +1,15 @@
-"""Training of the synthesizer on public speech: content through its noise, f0 and x-vector -> the recording.
+"""Training of a synthesizer on public speech: content through its noise, f0 and x-vector -> the recording.
 
 The content is taken from crops whose vocal tract and channel were changed (as in the extractor's own training),
 while the recording to be made stays as it was: timbre has to come from the x-vector.
+
+Of nsf and hifigan the acoustic model learns log-mel spectra from the content (L1), and what is behind it learns samples
+from log-mel: of the recording, as in paper A, or, from some step on, of the acoustic model, as it will be in use.
 """
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import torch
@@ -17,26 +21,38 @@ from dpanon.data.arrays import load_scp
 from dpanon.data.audio import read_audio
 from dpanon.data.batches import Crop, epoch_batches
 from dpanon.data.data_dir import DataDir
+from dpanon.errors import ConfigError
 from dpanon.features.f0 import interpolate_log_f0
 from dpanon.features.fbank import fbank
 from dpanon.features.level import normalise_level
+from dpanon.models.acoustic import LogMel, mel_bank
 from dpanon.models.bottleneck import Bottleneck
 from dpanon.models.losses import StftLoss
 from dpanon.models.recogniser import RecogniserLoss
-from dpanon.synth.harmonic import SHIFT, HarmonicConfig, HarmonicNoise
+from dpanon.synth.choose import make_synthesizer
+from dpanon.synth.discriminators import Discriminators, discriminator_loss, generator_loss
+from dpanon.synth.harmonic import SHIFT, HarmonicConfig
+from dpanon.synth.hifigan import HifiganConfig, HifiganDiscriminators
+from dpanon.synth.nsf import NsfConfig
+from dpanon.synth.vocoder import Vocoder
+from dpanon.train import parallel
 from dpanon.train.bottleneck import augment, blur, train_noise
 from dpanon.train.codes import count_tokens, with_codes
 from dpanon.train.loop import LoopConfig, train, update
 
+_LEAST_CROP = 20  # frames: of shorter ones the period of 11 samples leaves nothing to reflect after four strides
 _FALLBACK_F0 = 150.0  # Hz, for recordings without a voiced frame
 
 
 @dataclass(frozen=True)
 class TrainSynthConfig:
-    """Every key of conf/synth.yaml is a field here."""
+    """Every key of conf/synth*.yaml is a field here. Only the sizes of the synthesizer that is trained may be given."""
 
     loop: LoopConfig
-    model: HarmonicConfig = field(default_factory=HarmonicConfig)
+    synthesizer: Literal["harmonic", "nsf", "hifigan"] = "harmonic"
+    model: HarmonicConfig = field(default_factory=HarmonicConfig)  # of harmonic
+    nsf: NsfConfig = field(default_factory=NsfConfig)
+    hifigan: HifiganConfig = field(default_factory=HifiganConfig)
     crop: int = 120  # frames
     batch: int = 16
     warp: float = 0.15
@@ -50,6 +66,29 @@ class TrainSynthConfig:
     code_weight: float = 1.0  # of the distance between the extractor's columns and their codes
     adversarial_from: int = -1  # first step with discriminators; -1: never
     adversarial_weight: float = 0.1
+    discriminators: Literal["spectrogram", "hifigan"] = "spectrogram"
+    own_mel_from: int = 0  # of nsf, hifigan: first step whose samples are made of the acoustic model's mel; -1: none
+
+    def __post_init__(self):
+        if self.synthesizer != "harmonic" and (self.joint or self.codebooks):
+            raise ValueError(
+                f"joint and codebooks train the extractor, which goes with harmonic only; train {self.synthesizer} on "
+                "the extractor of such a training, its bn/"
+            )
+        for name, made in {"model": "harmonic", "nsf": "nsf", "hifigan": "hifigan"}.items():
+            if made != self.synthesizer and getattr(self, name) != type(getattr(self, name))():
+                raise ValueError(f"{name} is of the synthesizer {made}, not of {self.synthesizer}")
+        if self.discriminators == "hifigan" and self.adversarial_from < 0:
+            raise ValueError("discriminators: hifigan, and no step has any; give adversarial_from")
+        if self.discriminators == "hifigan" and self.crop < _LEAST_CROP:
+            raise ValueError(f"discriminators: hifigan judge crops of at least {_LEAST_CROP} frames, not {self.crop}")
+
+    @property
+    def network(self) -> HarmonicConfig | NsfConfig | HifiganConfig:
+        """Of the synthesizer that is trained."""
+        if self.synthesizer == "harmonic":
+            return self.model
+        return self.nsf if self.synthesizer == "nsf" else self.hifigan
 
 
 def train_synth(
@@ -58,31 +97,32 @@ def train_synth(
     """Train on a data directory with f0.scp and xvector.scp.
 
     Args:
-        extractor: trained bn extractor; frozen, unless ``config.joint``.
+        extractor: trained bn extractor, where this process trains; frozen, unless ``config.joint``.
         epsilon: of one frame, the noise in the content; None for the system `plain`.
         init: a directory of an earlier run to start from.
 
     Returns:
         Figures of the last tenth of the run, and the extractor: another one if it was given codebooks here.
-    """
-    from dpanon.synth.discriminators import Discriminators, discriminator_loss, generator_loss
 
+    Raises:
+        ConfigError: ``init`` has a synthesizer of another kind or size.
+        MissingDependencyError: hifigan without SpeechBrain, or a recogniser's loss without its packages.
+    """
     corpus = _Corpus(data, extractor.config.features)
     if config.codebooks:
         extractor = with_codes(extractor, config.codebooks, config.code_size, corpus.some_features())
     extractor.train(config.joint).requires_grad_(config.joint)
     noise, scale = train_noise(epsilon, extractor.width)
     torch.manual_seed(config.loop.seed)  # of the first weights; nothing here is released
-    model, judges = HarmonicNoise(config.model), Discriminators()
-    spectral, mel = StftLoss(), MelLoss()
+    model = make_synthesizer(config.network)
+    judges: nn.Module = HifiganDiscriminators() if config.discriminators == "hifigan" else Discriminators()
+    spectral, mel, log_mel = StftLoss(), MelLoss(), LogMel()
     recogniser = RecogniserLoss() if config.recogniser_weight > 0 else None
     trained = nn.ModuleList([model, extractor] if config.joint else [model])
     optimizer = torch.optim.AdamW(trained.parameters(), lr=config.loop.lr, betas=(0.8, 0.98), weight_decay=0.01)
     judge_optimizer = torch.optim.AdamW(judges.parameters(), lr=config.loop.lr, betas=(0.8, 0.98))
     if init is not None and not (out / "checkpoint.pt").exists():
-        saved = torch.load(init / "checkpoint.pt", weights_only=True)["state"]
-        model.load_state_dict(saved["model"])
-        judges.load_state_dict(saved["judges"])
+        _begin_with(init, model, judges)
 
     def step(index: int, batch: list[Crop], rng: np.random.Generator) -> dict[str, float]:
         b = corpus.batch(batch)
@@ -92,11 +132,19 @@ def train_synth(
             else:
                 x, mean = blur(b["features"], config.blur), b["mean"]
             content, cost = extractor.transmit(x, mean, noise, scale)
-        made = model(content, b["f0"], b["xvector"], torch.rand(len(batch)))
-        true = b["samples"]
+        true, voice, phase = b["samples"], (b["f0"], b["xvector"]), torch.rand(len(batch))
+        if isinstance(model, Vocoder):
+            wanted, mel_made = log_mel(true), model.acoustic(content, *voice)
+            own = 0 <= config.own_mel_from <= index
+            made = model.wave(mel_made.detach() if own else wanted, *voice, phase)
+            loss_acoustic = functional.l1_loss(mel_made, wanted)
+        else:
+            made, loss_acoustic = model(content, *voice, phase), true.new_zeros(())
         loss_spectral, loss_mel = spectral(made, true), mel(made, true)
-        loss = loss_spectral + config.envelope_weight * loss_mel
+        loss = loss_spectral + config.envelope_weight * loss_mel + loss_acoustic
         figures = {"stft": loss_spectral.item(), "mel": loss_mel.item()}
+        if isinstance(model, Vocoder):
+            figures["acoustic"] = loss_acoustic.item()
         if extractor.codes is not None:
             loss = loss + config.code_weight * cost
             figures["codes"] = cost.item()
@@ -128,6 +176,17 @@ def train_synth(
     return done, extractor
 
 
+def _begin_with(init: Path, model: nn.Module, judges: nn.Module) -> None:
+    """Weights of an earlier run; its discriminators, too, if they are of the same kind."""
+    saved = torch.load(init / "checkpoint.pt", map_location="cpu", weights_only=True)["state"]
+    try:
+        model.load_state_dict(saved["model"])
+    except RuntimeError:
+        raise ConfigError(f"{init}: another synthesizer than this one; --init takes one of the same sizes") from None
+    if saved["judges"].keys() == judges.state_dict().keys():
+        judges.load_state_dict(saved["judges"])
+
+
 class MelLoss(nn.Module):
     """L1 between log-mel spectra: what an ear, or a recogniser, compares. (N, L), (N, L) -> ()"""
 
@@ -146,19 +205,6 @@ class MelLoss(nn.Module):
     def _mel(self, x: Tensor) -> Tensor:
         spec = torch.stft(x, self.fft, self.fft // 4, window=self.window, return_complex=True)
         return torch.log(self.bank @ torch.sqrt(spec.real**2 + spec.imag**2 + 1e-9) + 1e-3)
-
-
-def mel_bank(bins: int, num_mel: int, low: float = 20.0, high: float = 8000.0) -> Tensor:
-    """Triangular filters that sum their band. (num_mel, bins)"""
-
-    def mel(hz: Tensor) -> Tensor:
-        return 1127.0 * torch.log1p(hz / 700.0)
-
-    edges = torch.linspace(float(mel(torch.tensor(low))), float(mel(torch.tensor(high))), num_mel + 2)
-    at = mel(torch.linspace(0, 8000.0, bins))
-    up = (at - edges[:-2, None]) / (edges[1:-1] - edges[:-2])[:, None]
-    down = (edges[2:, None] - at) / (edges[2:] - edges[1:-1])[:, None]
-    return torch.minimum(up, down).clamp_min(0.0)
 
 
 class _Corpus:
@@ -199,4 +245,4 @@ class _Corpus:
             rows["mean"].append(mean[None])
             rows["f0"].append(f0[frames])
             rows["xvector"].append(xvector)
-        return {name: torch.from_numpy(np.stack(values)) for name, values in rows.items()}
+        return {name: parallel.tensor(np.stack(values)) for name, values in rows.items()}

@@ -27,6 +27,7 @@ epsilon_token=10             # of one token
 mu_f0=1                      # of one utterance
 train=false                  # train the models (hours) instead of taking the shipped ones
 unlabelled=                  # folder of .flac files (speech_to_intent), more speech to train the models on
+synthesizer=harmonic         # with --train true: harmonic, or behind it nsf or hifigan (the latter needs SpeechBrain)
 scale=small                  # of the networks: small, or full, as in the paper (conf/full)
 dry_run=false                # only say what the recipe needs: parameters, disk, time
 identify=false               # attack f0 and bottleneck sequences, too (P_ASI)
@@ -41,15 +42,14 @@ noise=(--epsilon-f0 "$epsilon_f0" --epsilon-bn "$epsilon_bn" --epsilon-token "$e
 releases=$(python3 -m dpanon.cli.list_releases --system "$system" "${noise[@]}") # lines: system, suffix, its noise
 keyed=${keyed_noise:+_keyed$keyed_noise}
 suffixes=$(while read -r _ suffix _; do echo "$suffix$keyed"; done <<<"$releases") # data/<set> -> data/<set>$suffix
-trainset=${train_part//-/_}
-testset=${test_part//-/_}
-public="train${unlabelled:+ unlabelled}" # sets the models are trained on
-models=                                  # the shipped ones
-[ "$train" = false ] || models=exp/models
+trainset=${train_part//-/_} testset=${test_part//-/_}
+public="train${unlabelled:+ unlabelled}"          # sets the models are trained on
+models=$([ "$train" = false ] || echo exp/models) # or the shipped ones
+case $synthesizer in harmonic) voice=exp/synth ;; nsf | hifigan) voice=exp/$synthesizer ;; *) _misuse "--synthesizer takes harmonic, nsf or hifigan, not '$synthesizer'" ;; esac
 case $scale in small) conf=conf ;; full) conf=conf/full ;; *) _misuse "--scale takes small or full, not '$scale'" ;; esac
 started=$([ -e exp ] || date +%s) # a rerun skips what is done: how long it took says nothing
 [ "$list" = true ] || "$DPANON_ROOT/tools/setup.sh" --for mini
-[ "$dry_run" = false ] || exec python3 -m dpanon.cli.plan_anon "$conf" # with $conf/footprint.yaml
+[ "$dry_run" = false ] || exec python3 -m dpanon.cli.plan_anon --synthesizer "$synthesizer" "$conf" # with $conf/footprint.yaml
 
 if at_stage 0 "data: LibriSpeech -> data/{train,train_again,test}"; then
   [ "$download" = false ] || local/librispeech/download.sh --parts "$train_part $test_part" "$(dirname "$corpus")"
@@ -58,9 +58,7 @@ if at_stage 0 "data: LibriSpeech -> data/{train,train_again,test}"; then
   for set in train train_again; do # the attacker releases the training speech twice, to see more target voices
     steps/combine_data.sh "data/$set" "data/$trainset"
   done
-  if [ -n "$unlabelled" ] && [ ! -e data/unlabelled ]; then
-    local/speech_to_intent/prepare.py "$unlabelled" data/unlabelled
-  fi
+  [ -z "$unlabelled" ] || [ -e data/unlabelled ] || local/speech_to_intent/prepare.py "$unlabelled" data/unlabelled
 fi
 
 if at_stage 1 "features: data/train${unlabelled:+, data/unlabelled} -> f0.scp, xvector.scp, content.scp; data/public"; then
@@ -80,6 +78,10 @@ if at_stage 2 "DP extractors: data/public -> exp/bn_*, exp/f0_*, and those in ex
     steps/train_synth.sh --cmd "$gpu_cmd" "$conf/synth.yaml" data/public exp/bn_start exp/synth_plain
     steps/train_synth.sh --cmd "$gpu_cmd" --noise 10 --init exp/synth_plain "$conf/synth_codes.yaml" \
       data/public exp/synth_plain/bn exp/synth_eps10 # codes, which serve every epsilon, and tokens
+    for pair in plain=none eps10=10; do              # another synthesizer learns on the extractors of the first
+      [ "$synthesizer" = harmonic ] || steps/train_synth.sh --cmd "$gpu_cmd" --noise "${pair#*=}" \
+        "$conf/synth_$synthesizer.yaml" data/public "exp/synth_${pair%=*}/bn" "${voice}_${pair%=*}"
+    done
     for epsilon in 100 10 1; do
       steps/train_f0.sh --cmd "$gpu_cmd" --epsilon "$epsilon" "$conf/f0.yaml" data/public "exp/f0_eps$epsilon"
     done
@@ -91,7 +93,7 @@ if at_stage 3 "public models: data/train -> exp/targets; all models -> exp/model
     steps/cluster_targets.sh --cmd "$cpu_cmd" data/train exp/targets # true speakers only
     steps/export_models.sh --f0 "eps100=exp/f0_eps100 eps10=exp/f0_eps10 eps1=exp/f0_eps1" \
       --bn "plain=exp/synth_plain/bn eps10=exp/synth_eps10/bn" \
-      --synth "plain=exp/synth_plain eps10=exp/synth_eps10" exp/targets exp/models
+      --synth "plain=${voice}_plain eps10=${voice}_eps10" exp/targets exp/models
   fi
 fi
 

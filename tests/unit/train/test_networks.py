@@ -7,12 +7,19 @@ import pytest
 import soundfile
 import torch
 
+from dpanon.anonymize.pretrained import load_network
+from dpanon.cli import export_models
 from dpanon.cli.export_models import load_bottleneck, save_bottleneck
-from dpanon.config import save_config
+from dpanon.config import load_config, save_config
 from dpanon.data.arrays import ArrayWriter
 from dpanon.data.data_dir import DataDir, write_data_dir
+from dpanon.errors import ConfigError
+from dpanon.models.acoustic import AcousticConfig, LogMel
 from dpanon.models.bottleneck import Bottleneck, BottleneckConfig
+from dpanon.synth.choose import name_of
 from dpanon.synth.harmonic import HarmonicConfig
+from dpanon.synth.hifigan import HifiganConfig
+from dpanon.synth.nsf import Nsf, NsfConfig
 from dpanon.train.bottleneck import TrainBottleneckConfig, augment, blur, train_bottleneck
 from dpanon.train.loop import LoopConfig
 from dpanon.train.pitch import TrainPitchConfig, train_pitch
@@ -89,6 +96,104 @@ def test_synthesizer_trains_alone_or_with_its_extractor(data, tmp_path, joint, f
     assert np.isfinite(figures["mel"]) and np.isfinite(figures["adversarial"])
     moved = any(not torch.equal(value, before[name]) for name, value in extractor.state_dict().items())
     assert moved == joint
+
+
+ACOUSTIC = AcousticConfig(content=8, channels=16, slow_blocks=1, fast_blocks=1)
+VOCODERS = {
+    "nsf": NsfConfig(ACOUSTIC, condition=8, condition_blocks=1, channels=4, blocks=1, layers=3),
+    "hifigan": HifiganConfig(ACOUSTIC, channels=16, block_kernels=(3,)),
+}
+
+
+def vocoder_config(name, **changes) -> TrainSynthConfig:
+    if name == "hifigan":
+        try:
+            import speechbrain.lobes.models.HifiGAN  # noqa: F401
+        except (ImportError, OSError) as error:
+            pytest.skip(f"optional: {error}")
+    config = TrainSynthConfig(loop=LOOP, synthesizer=name, crop=40, batch=2, **{name: VOCODERS[name]})
+    return dataclasses.replace(config, **changes)
+
+
+def weights(module):
+    return {name: value.clone() for name, value in module.state_dict().items()}
+
+
+@pytest.mark.parametrize("name", VOCODERS)
+def test_a_vocoder_learns_behind_its_acoustic_model_and_is_exported(data, tmp_path, name):
+    extractor = Bottleneck(SMALL)
+    before = weights(extractor)
+    config = vocoder_config(name, adversarial_from=1, own_mel_from=1)
+    figures, same = train_synth(config, extractor, 10.0, data, tmp_path, None)
+    assert same is extractor and all(torch.equal(value, before[key]) for key, value in same.state_dict().items())
+    assert all(np.isfinite(figures[key]) for key in ("mel", "acoustic", "adversarial"))
+    save_config(config, tmp_path / "config.yaml")
+    assert load_config(TrainSynthConfig, tmp_path / "config.yaml") == config
+    (tmp_path / "figures.json").write_text("{}")
+    export_models.main(["--synth", f"plain={tmp_path}", "--out", str(tmp_path / "models")])
+    loaded = load_network("synth", tmp_path / "models" / "synth_plain.safetensors")
+    assert name_of(loaded) == name and loaded.config == VOCODERS[name]
+    trained = export_models.load_synth(tmp_path).eval()
+    for a, b in zip(loaded.parameters(), trained.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-3)  # float16 on disk
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_the_wave_network_hears_the_mel_of_the_recording_or_of_the_acoustic_model(data, tmp_path, own, monkeypatch):
+    heard, wave = [], Nsf.wave
+    monkeypatch.setattr(Nsf, "wave", lambda net, mel, *rest: heard.append(mel) or wave(net, mel, *rest))
+    monkeypatch.setattr(LogMel, "forward", lambda _, x: x.new_full((len(x), x.shape[1] // 160, 80), 5.0))
+    config = vocoder_config("nsf", own_mel_from=0 if own else -1)
+    train_synth(config, Bottleneck(SMALL), None, data, tmp_path, None)
+    assert not heard[0].requires_grad and bool((heard[0] == 5.0).all()) != own
+
+
+def test_a_stopped_vocoder_training_ends_at_the_same_weights(data, tmp_path, monkeypatch):
+    import dpanon.train.synth as module
+
+    config = vocoder_config("nsf", loop=LoopConfig(steps=3, warmup=1, save_minutes=0.0), adversarial_from=1)
+    calls, update = [], module.update
+
+    def stopping(*arguments):
+        calls.append(1)
+        if len(calls) == 4:  # the third step, after its discriminators
+            raise KeyboardInterrupt
+        return update(*arguments)
+
+    extractor = Bottleneck(SMALL)
+    train_synth(config, extractor, 10.0, data, tmp_path / "whole", None)
+    monkeypatch.setattr(module, "update", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        train_synth(config, extractor, 10.0, data, tmp_path / "parts", None)
+    train_synth(config, extractor, 10.0, data, tmp_path / "parts", None)
+    whole, parts = (torch.load(tmp_path / name / "checkpoint.pt")["state"] for name in ("whole", "parts"))
+    for part in ("model", "judges"):
+        for key, value in whole[part].items():
+            torch.testing.assert_close(parts[part][key], value, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"joint": True}, "goes with harmonic only"),
+        ({"codebooks": 1}, "its bn/"),
+        ({"model": HarmonicConfig(channels=9)}, "model is of the synthesizer harmonic, not of nsf"),
+        ({"synthesizer": "harmonic"}, "nsf is of the synthesizer nsf, not of harmonic"),
+        ({"discriminators": "hifigan"}, "give adversarial_from"),
+        ({"discriminators": "hifigan", "adversarial_from": 0, "crop": 19}, "at least 20"),
+    ],
+)
+def test_what_a_synthesizer_cannot_do_is_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        vocoder_config("nsf", **changes)
+
+
+def test_another_synthesizer_is_no_beginning(data, tmp_path):
+    train_synth(vocoder_config("nsf"), Bottleneck(SMALL), None, data, tmp_path / "nsf", None)
+    model = HarmonicConfig(content=8, channels=16, slow_blocks=1, fast_blocks=1)
+    config = TrainSynthConfig(loop=LOOP, model=model, crop=40, batch=2)
+    with pytest.raises(ConfigError, match="another synthesizer"):
+        train_synth(config, Bottleneck(SMALL), None, data, tmp_path / "out", tmp_path / "nsf")
 
 
 def test_an_extractor_is_given_codes_and_trained_with_them(data, tmp_path):
