@@ -14,6 +14,7 @@ epsilon=8        # of all answers together
 delta=1e-5
 cap=    # refuse if all that these teachers ever answered would cost more; empty: only say so
 system= # name in the tables; empty: that of <out-dir>
+start=  # folder of the public model that finds candidates, when the config asks for them
 . utils/parse_options.sh
 . utils/stamps.sh
 
@@ -28,11 +29,12 @@ public=$4
 out=$5
 
 if already_done "$out.release" config="$config" teachers="$teachers/train/stamp.json" public="$public/wav.scp" \
-  method="$method" epsilon="$epsilon" delta="$delta" cap="$cap"; then
+  method="$method" epsilon="$epsilon" delta="$delta" cap="$cap" ${start:+start="$start/model.pt"}; then
   exit 0
 fi
 # shellcheck disable=SC2086  # cmd is a command and its options
 $cmd "$out.release/release.log" \
   python3 -m dpanon.cli.release_labels --config "$config" --method "$method" --epsilon "$epsilon" --delta "$delta" \
-  ${cap:+--cap "$cap"} --system "${system:-$(basename "$out")}" "$teachers" "$private" "$public" "$out"
+  ${cap:+--cap "$cap"} ${start:+--start "$start"} --system "${system:-$(basename "$out")}" \
+  "$teachers" "$private" "$public" "$out"
 mark_done "$out.release" "$out/text" "$out/privacy.json"

@@ -9,6 +9,7 @@ from dpanon.cli import ArgumentParser, run
 from dpanon.config import load_config
 from dpanon.data.tokens import read_tokens
 from dpanon.errors import UsageError
+from dpanon.models.transducer_encoder import choose_encoder
 from dpanon.train.plan import CLEAR, PlanConfig, affordable_queries, plan_training, price_answers
 from dpanon.train.transducer import TrainTransducerConfig
 
@@ -26,6 +27,8 @@ def main(argv: list[str] | None = None) -> None:
     if args.tokens and (found := len(read_tokens(args.tokens))) + 1 != model.vocabulary:
         raise UsageError(f"{args.tokens}: {found} tokens; {args.config} is for {model.vocabulary - 1} and the blank")
     plan = plan_training(model, config)
+    own = choose_encoder(model.encoder) == "conformer"
+    print(f"encoder         {'the Conformer of dpanon' if own else 'the Conformer of ESPnet'}, {model.layers} blocks")
     print(f"parameters      {plan.parameters / 1e6:.1f} M")
     print(f"memory          {plan.memory_gib:.1f} GiB for {config.batch_seconds:g} s of speech in a batch (estimate)")
     print(f"time            at {config.teraflops:g} TFLOP/s sustained, {config.epochs:g} epochs (estimate)")

@@ -18,6 +18,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--delta", type=float, required=True)
     parser.add_argument("--cap", type=float, help="refuse if all that these teachers ever answered would cost more")
     parser.add_argument("--system", required=True, help="name in the tables")
+    parser.add_argument("--start", type=Path, help="folder of the public model that finds candidates")
     parser.add_argument("teachers", type=Path)
     parser.add_argument("private", type=Path)
     parser.add_argument("public", type=Path)
@@ -37,6 +38,7 @@ def main(argv: list[str] | None = None) -> None:
         args.epsilon,
         args.delta,
         args.cap,
+        args.start,
     )
     print(f"{args.out}: {said['num_answered']} of {config.queries} queries answered; {said['sentence']}")
 

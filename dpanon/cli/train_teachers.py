@@ -74,7 +74,13 @@ def sequences(args: Namespace, data: DataDir) -> tuple[Train, Save]:
         if not rows:
             return start
         return transducer.train_transducer(
-            folder, config, whole.take(rows), [labels[i] for i in rows], len(tokens), start
+            folder,
+            config,
+            whole.take(rows),
+            [labels[i] for i in rows],
+            len(tokens),
+            start,
+            [data.speaker(data.utts[i]) for i in rows],
         )
 
     return train, lambda model, path: save_transducer(model, tokens, path)

@@ -38,6 +38,7 @@ def main(argv: list[str] | None = None) -> None:
     tokens, data = read_tokens(args.tokens), DataDir.read(args.data)
     speech, labels = read_speech(data if args.baseline else DataDir.read(args.public), data.utts), []
     labels += labels_of(data, data.utts, tokens)
+    speakers = [data.speaker(utt) for utt in data.utts]
     known = DataDir.read(args.known) if args.known else None
     if not args.baseline:
         private = DataDir.read(args.private)
@@ -45,11 +46,14 @@ def main(argv: list[str] | None = None) -> None:
         for other in (DataDir.read(args.public), *([known] if known else [])):
             require_apart(private, other)
     if known is not None:
-        speech, labels = speech.join(read_speech(known)), labels + labels_of(known, known.utts, tokens)
+        heard = list(range(len(speech))) * config.repeat
+        speech, labels = speech.take(heard).join(read_speech(known)), labels * config.repeat
+        labels += labels_of(known, known.utts, tokens)
+        speakers = speakers * config.repeat + [known.speaker(utt) for utt in known.utts]
     start = load_transducer(args.start / "model.pt")[0] if args.start else None
     args.out.mkdir(parents=True, exist_ok=True)
     save_config(config, args.out / "config.yaml")
-    model = train_transducer(args.out, config, speech, labels, len(tokens), start)
+    model = train_transducer(args.out, config, speech, labels, len(tokens), start, speakers)
     save_transducer(model, tokens, args.out / "model.pt")
     if args.baseline:
         print(f"{args.out}: trained on the clear text of {len(labels)} utterances: no privacy claim")

@@ -1,55 +1,28 @@
-"""RNN transducer (Graves 2012): Conformer encoder, LSTM prediction network, additive joint (paper D: AISHELL, 135 M).
-
-The Conformer block is that of Gulati et al. (2020) with layer normalisation in the convolution: batch normalisation
-mixes utterances (and so breaks DP-SGD and the independence of a teacher's answers); positions come from the
-convolutions, as in torchaudio's Conformer. Nothing here needs more than torch.
-"""
+"""RNN transducer (Graves 2012): Conformer encoder, LSTM prediction network, additive joint (paper D: 135 M weights)."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from dpanon.errors import DataDirError
-from dpanon.features.fbank import NUM_MEL
-from dpanon.models.transducer_loss import transducer_loss
+from dpanon.models.transducer_encoder import LEAST, REDUCTION, TransducerConfig, choose_encoder, make_encoder
+from dpanon.models.transducer_loss import WholeLattice
 
+__all__ = ["BLANK", "REDUCTION", "Transducer", "TransducerConfig", "aishell_config", "search"]
 BLANK = 0
-REDUCTION = 4  # encoder frames are 40 ms
-
-
-@dataclass(frozen=True)
-class TransducerConfig:
-    """Sizes. Every key of conf/transducer.yaml is a field here; the defaults are the small configuration."""
-
-    vocabulary: int = 2  # with the blank, which is 0; what is trained on a list of tokens has theirs
-    width: int = 144
-    channels: int = 0  # of the two strided convolutions; 0: width
-    layers: int = 4
-    heads: int = 4
-    feed_forward: int = 4  # times width
-    kernel: int = 15  # of the depthwise convolution, odd
-    embedding: int = 128
-    prediction: int = 256  # of the LSTM
-    prediction_layers: int = 1
-    joint: int = 256
-    dropout: float = 0.1
-    max_symbols: int = 5  # labels that a search lets a frame say
-
-    def __post_init__(self):
-        if self.width % self.heads or self.kernel % 2 == 0 or self.vocabulary < 2 or not 0 <= self.dropout < 1:
-            raise ValueError("heads must divide width, kernel be odd, vocabulary >= 2, dropout in [0, 1)")
 
 
 def aishell_config(vocabulary: int = 4233) -> TransducerConfig:
-    """Paper D's size, 135 M parameters within 5 %: 4233 characters of AISHELL-1 with the blank give 137 M."""
+    """Paper D's size, 135 M parameters within 5 % with either encoder: 4233 characters of AISHELL-1 with the blank."""
     return TransducerConfig(
         vocabulary,
         width=512,
-        layers=18,
+        layers=17,
         heads=8,
         kernel=31,
         embedding=512,
@@ -57,42 +30,6 @@ def aishell_config(vocabulary: int = 4233) -> TransducerConfig:
         prediction_layers=2,
         joint=640,
     )
-
-
-class ConvolutionModule(nn.Module):
-    """Pointwise, gated; depthwise over time; pointwise. ``(N, T, M) -> (N, T, M)``; nothing past the end is heard."""
-
-    def __init__(self, width: int, kernel: int, dropout: float):
-        super().__init__()
-        self.norm, self.inner = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.rise = nn.Linear(width, 2 * width)
-        self.depthwise = nn.Conv1d(width, width, kernel, padding=kernel // 2, groups=width)
-        self.fall = nn.Linear(width, width)
-        self.dropout = nn.Dropout(dropout)
-
-    def forward(self, x: Tensor, past: Tensor) -> Tensor:
-        x = nn.functional.glu(self.rise(self.norm(x)), -1).masked_fill(past[..., None], 0.0)
-        x = self.depthwise(x.transpose(1, 2)).transpose(1, 2)  # (N, T, M) -> (N, M, T) -> (N, T, M)
-        return self.dropout(self.fall(nn.functional.silu(self.inner(x))))
-
-
-class ConformerBlock(nn.Module):
-    """Half feed-forward, attention, convolution, half feed-forward. ``(N, T, M) -> (N, T, M)``"""
-
-    def __init__(self, config: TransducerConfig):
-        super().__init__()
-        width = config.width
-        self.first, self.second = (_feed_forward(width, config.feed_forward, config.dropout) for _ in range(2))
-        self.norm, self.last = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.attention = nn.MultiheadAttention(width, config.heads, config.dropout, batch_first=True)
-        self.convolution = ConvolutionModule(width, config.kernel, config.dropout)
-
-    def forward(self, x: Tensor, past: Tensor) -> Tensor:
-        x = x + self.first(x) / 2
-        y = self.norm(x)
-        x = x + self.attention(y, y, y, key_padding_mask=past, need_weights=False)[0]
-        x = x + self.convolution(x, past)
-        return self.last(x + self.second(x) / 2)
 
 
 class Transducer(nn.Module):
@@ -105,13 +42,9 @@ class Transducer(nn.Module):
 
     def __init__(self, config: TransducerConfig):
         super().__init__()
-        self.config = config
-        width, channels = config.width, config.channels or config.width
-        self.subsample = nn.Sequential(
-            nn.Conv2d(1, channels, 3, 2), nn.ReLU(), nn.Conv2d(channels, channels, 3, 2), nn.ReLU()
-        )
-        self.enter = nn.Linear(channels * _halved(_halved(NUM_MEL)), width)
-        self.blocks = nn.ModuleList(ConformerBlock(config) for _ in range(config.layers))
+        self.config = config = replace(config, encoder=choose_encoder(config.encoder))
+        width = config.width
+        self.encoder = make_encoder(config)
         self.embedding = nn.Embedding(config.vocabulary, config.embedding, padding_idx=BLANK)
         self.prediction = nn.LSTM(config.embedding, config.prediction, config.prediction_layers, batch_first=True)
         self.from_encoder = nn.Linear(width, config.joint)
@@ -121,15 +54,9 @@ class Transducer(nn.Module):
 
     def encode(self, fbank: Tensor, num_frames: Tensor) -> tuple[Tensor, Tensor]:
         """``(N, T, 80) -> (N, T', width)`` and the lengths; at least 7 frames each."""
-        if int(num_frames.min()) < 7:
-            raise ValueError(f"an utterance of {int(num_frames.min())} frames: two strided convolutions need 7")
-        x = self.subsample(fbank[:, None])  # (N, C, T', F)
-        x = self.enter(x.transpose(1, 2).flatten(2))
-        num_frames = _halved(_halved(num_frames))
-        past = torch.arange(x.shape[1], device=x.device)[None] >= num_frames[:, None]
-        for block in self.blocks:
-            x = block(x, past)
-        return x, num_frames
+        if int(num_frames.min()) < LEAST:
+            raise ValueError(f"an utterance of {int(num_frames.min())} frames: two strided convolutions need {LEAST}")
+        return self.encoder(fbank, num_frames)
 
     def predict(self, labels: Tensor, state: tuple[Tensor, Tensor] | None = None):
         """What the labels said so far lead to expect. ``(N, U) -> (N, U, prediction)`` and the state after them."""
@@ -146,19 +73,29 @@ class Transducer(nn.Module):
         return self.join(encoded, predicted), num_frames
 
     def loss(
-        self, fbank: Tensor, num_frames: Tensor, targets: Tensor, num_labels: Tensor, ctc: float = 0.0, reduction="mean"
+        self,
+        fbank: Tensor,
+        num_frames: Tensor,
+        targets: Tensor,
+        num_labels: Tensor,
+        ctc: float = 0.0,
+        objective: nn.Module | None = None,
     ) -> Tensor:
-        """Negative log-likelihood; ``ctc`` of it is CTC on the encoder (Watanabe et al. 2017), which aligns sooner."""
+        """Mean negative log-likelihood; ``ctc`` of it is CTC on the encoder (Watanabe et al. 2017): aligned sooner.
+
+        ``objective`` is one of ``make_objective``; None: the whole lattice, in torch.
+        """
         encoded, num_frames = self.encode(fbank, num_frames)
         predicted, _ = self.predict(nn.functional.pad(targets, (1, 0), value=BLANK))
-        loss = transducer_loss(self.join(encoded, predicted), targets, num_frames, num_labels, BLANK, reduction)
+        objective = WholeLattice() if objective is None else objective
+        loss = objective(self, encoded, predicted, targets, num_frames, num_labels)
         if ctc == 0.0:
             return loss
         log_p = self.frames_out(encoded).log_softmax(-1).transpose(0, 1)  # (N, T', V) -> (T', N, V)
         other = nn.functional.ctc_loss(
             log_p, targets, num_frames, num_labels, BLANK, reduction="none", zero_infinity=True
         )
-        return (1.0 - ctc) * loss + ctc * (other if reduction == "none" else getattr(other, reduction)())
+        return (1.0 - ctc) * loss + ctc * other.mean()
 
 
 class Hypothesis(NamedTuple):
@@ -166,8 +103,8 @@ class Hypothesis(NamedTuple):
 
     labels: tuple[int, ...]
     score: float
-    predicted: Tensor
-    state: tuple[Tensor, Tensor]
+    predicted: Tensor  # (joint,)
+    state: tuple[Tensor, Tensor]  # (layers, prediction) each
 
 
 @torch.no_grad()
@@ -178,8 +115,20 @@ def search(model: Transducer, fbank: Tensor, num_frames: Tensor, beam: int = 1) 
     """
     if beam < 1:
         raise ValueError(f"beam must be >= 1, got {beam}")
+    if beam > 1:
+        return [found[0][0] for found in best_texts(model, fbank, num_frames, beam)]
     encoded, lengths = model.encode(fbank, num_frames)
-    return [_search(model, encoded[i, : int(lengths[i])], beam) for i in range(len(encoded))]
+    return _greedy(model, model.from_encoder(encoded), lengths)
+
+
+@torch.no_grad()
+def best_texts(
+    model: Transducer, fbank: Tensor, num_frames: Tensor, beam: int
+) -> list[list[tuple[tuple[int, ...], float]]]:
+    """At most ``beam`` label sequences of each utterance with their log-probabilities, the best first."""
+    encoded, lengths = model.encode(fbank, num_frames)
+    frames = model.from_encoder(encoded)  # (N, T', J)
+    return [_beam(model, frames[i, : int(lengths[i])], beam) for i in range(len(frames))]
 
 
 def save_transducer(model: Transducer, tokens: Sequence[str], path: Path) -> None:
@@ -202,57 +151,71 @@ def load_transducer(path: Path) -> tuple[Transducer, tuple[str, ...]]:
     return model.eval(), tokens
 
 
-def _search(model: Transducer, encoded: Tensor, beam: int) -> tuple[int, ...]:
-    begin = encoded.new_full((1, 1), BLANK, dtype=torch.long)
-    kept = [Hypothesis((), 0.0, *model.predict(begin))]
-    for frame in encoded:
+def _greedy(model: Transducer, frames: Tensor, lengths: Tensor) -> list[tuple[int, ...]]:
+    """All utterances at once, frame by frame. ``(N, T', J)``, ``(N,)``"""
+    num = len(frames)
+    hidden, (h, c) = model.predict(frames.new_full((num, 1), BLANK, dtype=torch.long))
+    predicted = model.from_prediction(hidden)[:, 0]  # (N, J)
+    said: list[list[int]] = [[] for _ in range(num)]
+    for t in range(frames.shape[1]):
+        rows = (lengths > t).nonzero()[:, 0]
+        for _ in range(model.config.max_symbols):
+            labels = model.out(torch.tanh(frames[rows, t] + predicted[rows])).argmax(-1)
+            rows, labels = rows[labels != BLANK], labels[labels != BLANK]
+            if not len(rows):
+                break
+            for row, label in zip(rows.tolist(), labels.tolist(), strict=True):
+                said[row].append(label)
+            hidden, (h[:, rows], c[:, rows]) = model.predict(labels[:, None], (h[:, rows], c[:, rows]))
+            predicted[rows] = model.from_prediction(hidden)[:, 0]
+    return [tuple(one) for one in said]
+
+
+def _beam(model: Transducer, frames: Tensor, beam: int) -> list[tuple[tuple[int, ...], float]]:
+    """One utterance, ``(T', J)``; all hypotheses of a frame at once."""
+    hidden, (h, c) = model.predict(frames.new_full((1, 1), BLANK, dtype=torch.long))
+    kept = [Hypothesis((), 0.0, model.from_prediction(hidden)[0, 0], (h[:, 0], c[:, 0]))]
+    for frame in frames:
         done: dict[tuple[int, ...], Hypothesis] = {}
         active = kept
         for symbol in range(model.config.max_symbols + 1):
-            rows = [model.join(frame[None, None], one.predicted)[0, 0, 0].log_softmax(-1) + one.score for one in active]
-            for one, row in zip(active, rows, strict=True):
-                _add(done, one._replace(score=float(row[BLANK])))
+            predicted = torch.stack([one.predicted for one in active])
+            table = model.out(torch.tanh(frame + predicted)).log_softmax(-1)
+            table = table + table.new_tensor([one.score for one in active])[:, None]
+            for one, score in zip(active, table[:, BLANK].tolist(), strict=True):
+                _add(done, one._replace(score=score))
             if symbol == model.config.max_symbols:
                 break
-            table = torch.stack(rows).index_fill(1, torch.tensor([BLANK]), -torch.inf)
+            table[:, BLANK] = -torch.inf
             best = table.flatten().topk(min(beam, table.numel()))
             least = sorted((one.score for one in done.values()), reverse=True)[:beam][-1] if len(done) >= beam else None
-            active = [
-                _extend(model, active[index // table.shape[1]], index % table.shape[1], score)
+            chosen = [
+                (active[index // table.shape[1]], index % table.shape[1], score)
                 for score, index in zip(best.values.tolist(), best.indices.tolist(), strict=True)
-                if least is None or score > least
+                if score > (-torch.inf if least is None else least)
             ]
-            if not active:
+            if not chosen:
                 break
+            active = _extend(model, chosen)
         kept = sorted(done.values(), key=lambda one: one.score, reverse=True)[:beam]
-    return kept[0].labels
+    return [(one.labels, one.score) for one in kept]
 
 
-def _extend(model: Transducer, one: Hypothesis, label: int, score: float) -> Hypothesis:
-    predicted, state = model.predict(one.predicted.new_full((1, 1), label, dtype=torch.long), one.state)
-    return Hypothesis((*one.labels, label), score, predicted, state)
+def _extend(model: Transducer, chosen: list[tuple[Hypothesis, int, float]]) -> list[Hypothesis]:
+    """Each hypothesis with one more label, and the log-probability of both."""
+    labels = torch.tensor([[label] for _, label, _ in chosen], device=chosen[0][0].predicted.device)
+    h, c = (torch.stack([one.state[i] for one, _, _ in chosen], 1) for i in range(2))  # (layers, A, prediction)
+    hidden, (h, c) = model.predict(labels, (h, c))
+    predicted = model.from_prediction(hidden)[:, 0]
+    return [
+        Hypothesis((*one.labels, label), score, predicted[i], (h[:, i], c[:, i]))
+        for i, (one, label, score) in enumerate(chosen)
+    ]
 
 
 def _add(done: dict[tuple[int, ...], Hypothesis], one: Hypothesis) -> None:
     """Equal labels by other paths: their probabilities add up."""
     there = done.get(one.labels)
     if there is not None:
-        one = one._replace(score=float(torch.logaddexp(torch.tensor(there.score), torch.tensor(one.score))))
+        one = one._replace(score=float(np.logaddexp(there.score, one.score)))
     done[one.labels] = one
-
-
-def _feed_forward(width: int, factor: int, dropout: float) -> nn.Sequential:
-    inner = factor * width
-    return nn.Sequential(
-        nn.LayerNorm(width),
-        nn.Linear(width, inner),
-        nn.SiLU(),
-        nn.Dropout(dropout),
-        nn.Linear(inner, width),
-        nn.Dropout(dropout),
-    )
-
-
-def _halved(size):
-    """Length after a convolution of 3 with stride 2."""
-    return (size - 3) // 2 + 1

@@ -6,14 +6,17 @@ and as many backward, in place of T * U. The gradient comes from the forward and
 autograd but two numbers per cell.
 """
 
+import importlib
+from types import ModuleType
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from dpanon.errors import MissingDependencyError, UsageError
 
 BACKENDS = ("torch", "torchaudio", "k2")
+OBJECTIVES = (*BACKENDS, "auto")  # of a training; k2 is the pruned one then
 
 
 def transducer_loss(
@@ -147,21 +150,108 @@ def _check(logits: Tensor, targets: Tensor, num_frames: Tensor, num_labels: Tens
         raise ValueError(f"labels must be in 0..{v - 1} and not the blank {blank}")
 
 
+def loads(backend: str) -> bool:
+    """Whether a backend computes something here: packages may be there and not work."""
+    try:
+        transducer_loss(
+            torch.zeros(1, 2, 2, 3), torch.ones(1, 1, dtype=torch.long), *torch.tensor([[2], [1]]), 0, backend=backend
+        )
+    except MissingDependencyError:
+        return False
+    return True
+
+
+def make_objective(name: str, width: int, prediction: int, vocabulary: int) -> "WholeLattice | PrunedLattice":
+    """What a transducer is trained with: ``torch``, ``torchaudio``, ``k2`` (pruned), or ``auto``, the best that works.
+
+    Args:
+        width, prediction: channels of the encoder and of the prediction network.
+    """
+    if name not in OBJECTIVES:
+        raise UsageError(f"loss must be one of {', '.join(OBJECTIVES)}, got {name!r}")
+    if name == "auto":
+        name = next(backend for backend in ("k2", "torchaudio", "torch") if loads(backend))
+    return PrunedLattice(width, prediction, vocabulary) if name == "k2" else WholeLattice(name)
+
+
+class WholeLattice(nn.Module):
+    """Mean of ``transducer_loss`` over a batch, all pairs of frames and labels being joined."""
+
+    def __init__(self, backend: str = "torch"):
+        super().__init__()
+        self.backend = backend
+
+    def forward(
+        self, model: Any, encoded: Tensor, predicted: Tensor, targets: Tensor, num_frames: Tensor, num_labels: Tensor
+    ) -> Tensor:
+        """``(N, T, M)``, ``(N, U + 1, P)``, ``(N, U)``, lengths ``(N,)`` -> ``()``; ``model`` is a Transducer."""
+        logits = model.join(encoded, predicted)
+        return transducer_loss(logits, targets, num_frames, num_labels, backend=self.backend)
+
+
+class PrunedLattice(nn.Module):
+    """k2's pruned loss (Kuang et al. 2022, arXiv:2206.13236): of each frame only ``kept`` labels are joined.
+
+    Which ones, a simple joint says that adds logits of the encoder to logits of the prediction network. Both are
+    learned here, beside the transducer, with ``share`` of the weight of the pruned loss; no search needs them.
+    """
+
+    def __init__(self, width: int, prediction: int, vocabulary: int, kept: int = 5, share: float = 0.5):
+        super().__init__()
+        self.k2 = _k2()
+        self.of_frames, self.of_labels = nn.Linear(width, vocabulary), nn.Linear(prediction, vocabulary)
+        self.kept, self.share = kept, share
+
+    def forward(
+        self, model: Any, encoded: Tensor, predicted: Tensor, targets: Tensor, num_frames: Tensor, num_labels: Tensor
+    ) -> Tensor:
+        """As that of ``WholeLattice``."""
+        boundary = _boundary(num_frames, num_labels)
+        common = {"symbols": targets, "termination_symbol": 0, "boundary": boundary, "reduction": "mean"}
+        simple, (moves, stays) = self.k2.rnnt_loss_smoothed(
+            lm=self.of_labels(predicted).float(),
+            am=self.of_frames(encoded).float(),
+            lm_only_scale=0.25,
+            am_only_scale=0.0,
+            return_grad=True,
+            **common,
+        )
+        ranges = self.k2.get_rnnt_prune_ranges(px_grad=moves, py_grad=stays, boundary=boundary, s_range=self.kept)
+        frames, labels = self.k2.do_rnnt_pruning(
+            am=model.from_encoder(encoded), lm=model.from_prediction(predicted), ranges=ranges
+        )
+        logits = model.out(torch.tanh(frames + labels)).float()  # (N, T, kept, V)
+        return self.share * simple + self.k2.rnnt_loss_pruned(logits=logits, ranges=ranges, **common)
+
+
+def _k2() -> ModuleType:
+    try:
+        return importlib.import_module("k2")
+    except (ImportError, OSError) as error:
+        raise _missing("k2", error) from error
+
+
+def _boundary(num_frames: Tensor, num_labels: Tensor) -> Tensor:
+    """As k2 wants it: (first label, first frame, labels, frames) of each utterance. ``(N, 4)``"""
+    zero = torch.zeros_like(num_frames)
+    return torch.stack([zero, zero, num_labels, num_frames], 1).long()
+
+
+def _missing(backend: str, error: Exception) -> MissingDependencyError:
+    return MissingDependencyError(
+        f"the transducer loss of {backend} cannot be loaded ({error}); backend torch needs nothing"
+    )
+
+
 def _library(
     backend: str, logits: Tensor, targets: Tensor, num_frames: Tensor, num_labels: Tensor, blank: int
 ) -> Tensor:
+    if backend == "k2":
+        boundary = _boundary(num_frames, num_labels)
+        return _k2().rnnt_loss(logits, targets, blank, boundary, reduction="none")
     try:
-        if backend == "torchaudio":
-            from torchaudio.functional import rnnt_loss
-
-            lengths = (num_frames.int(), num_labels.int())
-            return rnnt_loss(logits, targets.int(), *lengths, blank=blank, reduction="none")
-        import k2
-
-        boundary = torch.zeros(len(logits), 4, dtype=torch.int64, device=logits.device)
-        boundary[:, 2], boundary[:, 3] = num_labels, num_frames
-        return k2.rnnt_loss(logits, targets, blank, boundary, reduction="none")
+        rnnt_loss = importlib.import_module("torchaudio.functional").rnnt_loss
+        lengths = (num_frames.int(), num_labels.int())
+        return rnnt_loss(logits, targets.int(), *lengths, blank=blank, reduction="none")
     except (ImportError, OSError, AttributeError, RuntimeError) as error:
-        raise MissingDependencyError(
-            f"the transducer loss of {backend} cannot be loaded ({error}); backend torch needs nothing"
-        ) from error
+        raise _missing(backend, error) from error

@@ -27,7 +27,7 @@ from dpanon.privacy.calibration import frame_epsilon, psn_mu
 from dpanon.privacy.pate import NO_ANSWER, ConfidentGNMax, GNMax
 from dpanon.privacy.votes import NoisyVotes
 from dpanon.train.commands import Utterances, recognise
-from dpanon.train.sequences import ask_tokens, texts_of
+from dpanon.train.sequences import ask_candidates, ask_tokens, texts_of
 
 METHODS = ("gnmax", "confident", "gaussian", "laplace", "psn", "psn-published")
 LABELS = ("gnmax", "confident")  # votes; the others: posteriors
@@ -40,13 +40,16 @@ class QueriesConfig:
 
     queries: int = 250  # utterances asked about; all of them share the budget
     positions: int = 0  # transducers: tokens of an utterance that are asked about, each of them a query; 0: one word
+    candidates: int = 0  # transducers: texts that the public start finds in an utterance, of which teachers choose one
     answers: float = 0.7  # confident: most answers, of the queries
     check: float = 0.3  # confident: share of the squared budget that the checks get
     threshold: float = 0.5  # confident: least part of the teachers behind a label
 
     def __post_init__(self):
-        if self.queries < 1 or self.positions < 0:
-            raise ValueError("queries must be >= 1, positions >= 0")
+        if self.queries < 1 or self.positions < 0 or self.candidates < 0 or self.candidates == 1:
+            raise ValueError("queries must be >= 1, positions >= 0, candidates 0 or >= 2")
+        if self.positions and self.candidates:
+            raise ValueError("teachers are asked about positions, or about candidates")
         if not all(0 < getattr(self, n) < 1 for n in ("answers", "check", "threshold")):
             raise ValueError("answers, check and threshold must be in (0, 1)")
 
@@ -132,12 +135,14 @@ def release_labels(
     epsilon: float,
     delta: float,
     cap: float | None = None,
+    start: Path | None = None,
 ) -> dict:
     """Noisy labels of public utterances -> a data directory with ``text`` and privacy.json; returns the latter.
 
     Args:
         folder: teachers, with partition.json; queries.jsonl is there afterwards.
         cap: PrivacyError, before anything is drawn, if all that these teachers ever answered would cost more.
+        start: the public model that finds candidates.
     """
     require_apart(private, public)
     if public.has("text"):
@@ -145,8 +150,12 @@ def release_labels(
     if out.exists():
         raise UsageError(f"{out} exists; to ask again costs privacy again: remove it if that is meant")
     partition = read_partition(folder / "partition.json", private)
-    utts = choose_queries(public, config.queries)
-    if config.positions:
+    utts, texts = choose_queries(public, config.queries), None
+    if config.candidates:
+        if start is None:
+            raise UsageError("candidates: need the public model that finds them")
+        posteriors, texts = ask_candidates(folder, public, utts, start, config.candidates)
+    elif config.positions:
         posteriors, words = ask_tokens(folder, public, utts, config.positions)
     else:
         posteriors, words = ask(folder, public, utts)
@@ -154,7 +163,10 @@ def release_labels(
     total = count_queries(folder, system, mechanism.guarantee(), delta, cap)
     released = mechanism.release(posteriors.argmax(-1) if method in LABELS else posteriors)
     labels = released.value if method in LABELS else released.value.argmax(-1)
-    if config.positions:
+    if texts is not None:
+        said = {utt: row[label] for utt, row, label in zip(utts, texts, labels.tolist(), strict=True) if label >= 0}
+        answered = {utt: text for utt, text in said.items() if text}
+    elif config.positions:
         answered = texts_of(labels, utts, words)
     else:
         answered = {utt: words[label] for utt, label in zip(utts, labels.tolist(), strict=True) if label != NO_ANSWER}

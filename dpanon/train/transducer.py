@@ -16,7 +16,8 @@ from dpanon.data.tokens import decode, encode, is_syllabic
 from dpanon.errors import ConfigError, DataDirError
 from dpanon.features.fbank import NUM_MEL
 from dpanon.models.transducer import Transducer, TransducerConfig, search
-from dpanon.models.transducer_loss import transducer_loss
+from dpanon.models.transducer_encoder import LEAST
+from dpanon.models.transducer_loss import OBJECTIVES, make_objective, transducer_loss
 from dpanon.privacy import Guarantee
 from dpanon.train.commands import BLOCK, Utterances, augment, choose_weights
 from dpanon.train.dpsgd import DpSgdSteps, private_steps
@@ -33,6 +34,9 @@ class TrainTransducerConfig:
     model: TransducerConfig = field(default_factory=TransducerConfig)
     batch: int = 32
     ctc: float = 0.3  # share of the loss that CTC on the encoder has
+    loss: str = "torch"  # or torchaudio, k2 (pruned); auto: the best of them that works
+    joined: int = 1  # utterances of a speaker that are said in a row, at most: words of single syllables
+    repeat: int = 1  # students: how often a released utterance is heard for each time that a known one is
     trained: tuple[str, ...] = ()  # beginnings of the names of the weights that are trained; empty: all
     warp: float = 0.1  # largest relative change of frequencies: other lengths of the vocal tract
     stretch: float = 0.2  # and of the tempo
@@ -43,6 +47,10 @@ class TrainTransducerConfig:
     def __post_init__(self):
         if not 0 <= self.ctc < 1 or self.batch < 1:
             raise ValueError("ctc must be in [0, 1), batch >= 1")
+        if self.joined < 1 or self.repeat < 1:
+            raise ValueError("joined and repeat must be >= 1")
+        if self.loss not in OBJECTIVES:
+            raise ValueError(f"loss must be one of {', '.join(OBJECTIVES)}, got {self.loss!r}")
 
 
 def read_speech(data: DataDir, utts: Sequence[str] | None = None) -> Utterances:
@@ -70,32 +78,75 @@ def train_transducer(
     labels: Labels,
     num_tokens: int,
     start: Transducer | None = None,
+    speakers: Sequence[str] | None = None,
     label: str = "transducer",
 ) -> Transducer:
-    """Train on token numbers, from ``start`` if there is one. ``out`` holds the checkpoint meanwhile."""
+    """Train on token numbers, from ``start`` if there is one. ``out`` holds the checkpoint meanwhile.
+
+    ``speakers``, one for each utterance, are needed where ``joined`` puts several in a row; None: all are of one.
+    """
     if len(labels) != len(speech):
         raise DataDirError(f"{len(labels)} texts of {len(speech)} utterances")
+    speakers = ("",) * len(speech) if speakers is None else speakers
     torch.manual_seed(config.loop.seed)
     sizes = start.config if start is not None else replace(config.model, vocabulary=num_tokens + 1)
     model = Transducer(sizes)
     if start is not None:
         model.load_state_dict(start.state_dict())
-    optimizer = torch.optim.AdamW(choose_weights(model, config.trained), lr=config.loop.lr, weight_decay=1e-2)
+    objective = make_objective(config.loss, sizes.width, sizes.prediction, sizes.vocabulary)
+    weights = [*choose_weights(model, config.trained), *objective.parameters()]
+    optimizer = torch.optim.AdamW(weights, lr=config.loop.lr, weight_decay=1e-2)
+    both = torch.nn.ModuleList([model, objective])
 
     def batches(epoch: int) -> list[np.ndarray]:
-        order = np.random.default_rng((config.loop.seed, epoch)).permutation(len(speech))
-        return np.array_split(order, max(1, round(len(order) / config.batch)))
+        rng = np.random.default_rng((config.loop.seed, epoch))
+        return batches_of_like_length([speech.length(i) for i in range(len(speech))], config.batch, rng)
 
     def step(index: int, batch: np.ndarray, rng: np.random.Generator) -> dict[str, float]:
-        x, num_frames = augment(*speech.batch(batch.tolist()), config, rng)
-        loss = model.loss(*long_enough(x, num_frames), *pad_labels([labels[i] for i in batch.tolist()]), config.ctc)
-        update(loss, model, optimizer, config.loop.clip)
+        x, num_frames, said = say_in_a_row(speech, labels, speakers, batch.tolist(), config.joined, rng)
+        x, num_frames = augment(x, num_frames, config, rng)
+        loss = model.loss(*long_enough(x, num_frames), *pad_labels(said), config.ctc, objective)
+        update(loss, both, optimizer, config.loop.clip)
         return {"loss": loss.item()}
 
     model.train()
-    train(out, config.loop, {"model": model, "optimizer": optimizer}, [optimizer], batches, step, label)
+    stateful = {"model": model, "objective": objective, "optimizer": optimizer}
+    train(out, config.loop, stateful, [optimizer], batches, step, label)
     (out / CHECKPOINT).unlink()  # the caller keeps the model; this also holds the optimizer
     return model.eval()
+
+
+def batches_of_like_length(
+    lengths: Sequence[int], size: int, rng: np.random.Generator, pool: int = 8
+) -> list[np.ndarray]:
+    """All numbers in a random order, in batches of about ``size``; each ``pool`` batches are sorted by length first."""
+    order, batches = rng.permutation(len(lengths)), []
+    for part in np.array_split(order, max(1, round(len(order) / (size * pool)))):
+        part = part[np.argsort(np.asarray(lengths)[part], kind="stable")]
+        batches += np.array_split(part, max(1, round(len(part) / size)))
+    return [batches[i] for i in rng.permutation(len(batches))]
+
+
+def say_in_a_row(
+    speech: Utterances,
+    labels: Labels,
+    speakers: Sequence[str],
+    batch: Sequence[int],
+    most: int,
+    rng: np.random.Generator,
+) -> tuple[Tensor, Tensor, list[tuple[int, ...]]]:
+    """A batch, up to ``most - 1`` others of its speaker after each utterance: ``(N, T, M)``, ``(N,)``, labels."""
+    if most == 1:
+        return *speech.batch(batch), [labels[i] for i in batch]
+    of_speaker: dict[str, list[int]] = {}
+    for i, speaker in enumerate(speakers):
+        of_speaker.setdefault(speaker, []).append(i)
+    rows = [[i, *rng.choice(of_speaker[speakers[i]], rng.integers(most)).tolist()] for i in batch]
+    x, num_frames = speech.batch([i for row in rows for i in row])
+    pieces = iter(one[:length] for one, length in zip(x, num_frames.tolist(), strict=True))
+    joined = [torch.cat([next(pieces) for _ in row]) for row in rows]
+    said = [tuple(token for i in row for token in labels[i]) for row in rows]
+    return torch.nn.utils.rnn.pad_sequence(joined, batch_first=True), torch.tensor([len(one) for one in joined]), said
 
 
 def train_dpsgd(
@@ -125,7 +176,7 @@ def train_dpsgd(
     return told
 
 
-def long_enough(x: Tensor, num_frames: Tensor, least: int = 7) -> tuple[Tensor, Tensor]:
+def long_enough(x: Tensor, num_frames: Tensor, least: int = LEAST) -> tuple[Tensor, Tensor]:
     """Padded with the lowest level to as many frames as the strided convolutions need."""
     if x.shape[1] < least:
         x = torch.nn.functional.pad(x, (0, 0, 0, least - x.shape[1]), value=float(x.min()))

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Mandarin -> <data>/{start,private,public,test,test_speakers}
+# Mandarin -> <data>/{start,private,public,dev,test,test_speakers}; commands have no dev
 #
 # <data>/start is gcin-voice, public. The others are of <corpus>: words with a manifest.tsv (see prepare.py; test_speakers
 # is then the speaker --unseen), or commands (see local/mandarin_commands/prepare.py), split by takes and speakers.

@@ -60,13 +60,15 @@ if [ "$dpsgd" = true ]; then
 fi
 started=$([ -e exp ] || date +%s) # a rerun skips what is done: how long it took says nothing
 
-if at_stage 0 "data: gcin-voice; words or commands -> data/{start,private,public,test,test_speakers}"; then
+if at_stage 0 "data: gcin-voice; words or commands -> data/{start,private,public,dev,test,test_speakers}"; then
   local/mandarin/prepare.sh --syllables "$syllables" "$corpus" data
 fi
 
 if at_stage 1 "features: data/<set> -> fbank.scp"; then
-  for set in start private public test test_speakers; do
-    steps/extract_fbank.sh --nj "$nj" --cmd "$cpu_cmd" "data/$set"
+  for set in start private public dev test test_speakers; do
+    if [ -d "data/$set" ]; then # commands have no dev
+      steps/extract_fbank.sh --nj "$nj" --cmd "$cpu_cmd" "data/$set"
+    fi
   done
 fi
 
@@ -91,7 +93,8 @@ if at_stage 4 "release: answers of teachers -> data/public_<system>; their stude
   for name in $systems; do
     system=${name}_eps$epsilon
     steps/release_labels.sh --cmd "$cpu_cmd" --method "$name" --epsilon "$epsilon" --delta "$delta" \
-      --system "$system" conf/queries.yaml "${folder[$name]}" data/private data/public "data/public_$system"
+      --system "$system" --start exp/start conf/queries.yaml "${folder[$name]}" \
+      data/private data/public "data/public_$system"
     steps/train_transducer.sh --cmd "$gpu_cmd" --start exp/start --private data/private --public data/public \
       --known data/start conf/transducer_student.yaml "$tokens" "data/public_$system" "exp/$system"
   done
@@ -105,12 +108,16 @@ if at_stage 5 "attack: none is run on transducers; the floor of every claim is i
   log "membership inference is scored on recognisers of words: egs/mini/psn"
 fi
 
-if at_stage 6 "utility: data/test, data/test_speakers -> syllable errors of every system"; then
+if at_stage 6 "utility: data/dev, data/test, data/test_speakers -> syllable errors of every system"; then
+  tests=(data/test data/test_speakers)
+  if [ -d data/dev ]; then # words: settings were chosen there
+    tests+=(data/dev)
+  fi
   for name in start nodp; do
-    steps/score_transducer.sh --cmd "$cpu_cmd" --beam "$beam" --baseline true "exp/$name" data/test data/test_speakers
+    steps/score_transducer.sh --cmd "$cpu_cmd" --beam "$beam" --baseline true "exp/$name" "${tests[@]}"
   done
   for name in "${private[@]}"; do
-    steps/score_transducer.sh --cmd "$cpu_cmd" --beam "$beam" "exp/$name" data/test data/test_speakers
+    steps/score_transducer.sh --cmd "$cpu_cmd" --beam "$beam" "exp/$name" "${tests[@]}"
   done
 fi
 

@@ -93,13 +93,14 @@ def test_a_word_is_in_one_set_only(tmp_path):
         def table(self, name):
             return {f"u{i}": f"w{i // 2}" for i in range(400)}
 
-    sets = split(Words(), 0.1, 0.2)
+    sets = split(Words(), 0.1, 0.2, 0.1)
     words = {name: {Words().table("text")[utt] for utt in utts} for name, utts in sets.items()}
     assert sum(map(len, words.values())) == 200
     assert 20 < len(sets["test"]) < 70 < len(sets["public"]) < 120
-    for test, public in ((0.0, 0.1), (0.5, 0.5), (0.1, -0.1)):
-        with pytest.raises(UsageError, match="less than 1 together"):
-            split(Words(), test, public)
+    assert 20 < len(sets["dev"]) < 70 < len(sets["private"])
+    for shares in ((0.0, 0.1, 0.1), (0.5, 0.3, 0.2), (0.1, -0.1, 0.1), (0.1, 0.1, 0.0)):
+        with pytest.raises(UsageError, match="all together < 1"):
+            split(Words(), *shares)
 
 
 def test_gcin_voice_is_read_from_zhuyin(tmp_path):

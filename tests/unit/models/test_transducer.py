@@ -1,9 +1,11 @@
 """Transducer: padding is not heard, searches find what was learned, and the large configuration has its size."""
 
+import dataclasses
+
 import pytest
 import torch
 
-from dpanon.models.transducer import BLANK, Transducer, TransducerConfig, aishell_config, search
+from dpanon.models.transducer import BLANK, Transducer, TransducerConfig, aishell_config, best_texts, search
 
 TINY = TransducerConfig(
     vocabulary=5, width=16, layers=1, heads=2, kernel=3, embedding=8, prediction=16, joint=16, dropout=0.0
@@ -57,6 +59,32 @@ def test_searches_say_what_was_learned(model):
     for beam in (1, 3):
         assert search(model, x, lengths, beam) == [(1, 2), (3, 4)]
     assert all(BLANK not in said for said in search(model, torch.randn(2, 40, 80), lengths, 2))
+
+
+def test_a_batch_is_searched_as_each_of_its_utterances(model):
+    """Greedy search has a batch at once; beams come with their log-probabilities, in order."""
+    x, lengths = 3 * torch.randn(3, 60, 80), torch.tensor([60, 20, 41])
+    with torch.no_grad():
+        model.out.bias[BLANK] -= 1.0  # so that much is said
+    together = search(model, x, lengths)
+    assert any(together)
+    assert together == [search(model, x[i : i + 1, :n], lengths[i : i + 1])[0] for i, n in enumerate(lengths.tolist())]
+    for found in best_texts(model, x, lengths, 4):
+        scores = [score for _, score in found]
+        assert len(found) == 4 and scores == sorted(scores, reverse=True)
+        assert len({labels for labels, _ in found}) == 4
+    one = Transducer(TransducerConfig(2, width=16, layers=1, heads=2, kernel=3, embedding=8, prediction=16)).eval()
+    assert all(BLANK not in labels for labels, _ in best_texts(one, x[:1], lengths[:1], 4)[0]), "one label, wide beam"
+
+
+def test_a_log_probability_of_the_search_is_that_of_the_loss():
+    """A beam that keeps everything adds up all paths."""
+    model = Transducer(dataclasses.replace(TINY, max_symbols=2)).eval()
+    x, lengths = torch.randn(1, 11, 80), torch.tensor([11])
+    found = dict(best_texts(model, x, lengths, 1000)[0])
+    for labels in ((), (1,), (2, 3)):
+        loss = model.loss(x, lengths, torch.tensor([labels], dtype=torch.long), torch.tensor([len(labels)]))
+        assert found[labels] == pytest.approx(-loss.item(), abs=1e-4)
 
 
 def test_the_large_configuration_has_the_size_of_the_paper():

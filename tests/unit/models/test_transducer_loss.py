@@ -2,11 +2,15 @@
 
 import itertools
 import math
+import sys
+import types
 
 import pytest
 import torch
 
-from dpanon.models.transducer_loss import transducer_loss
+from dpanon.errors import MissingDependencyError, UsageError
+from dpanon.models.transducer import Transducer, TransducerConfig
+from dpanon.models.transducer_loss import PrunedLattice, WholeLattice, loads, make_objective, transducer_loss
 
 
 def by_enumeration(log_p, labels, blank=0):
@@ -136,3 +140,106 @@ def test_other_implementations_agree(library):
     loss.backward()
     expected.backward()
     assert (ours.grad - theirs.grad).abs().max() < 1e-3
+
+
+def no_library(monkeypatch, name):
+    monkeypatch.setitem(sys.modules, name, None)
+
+
+def fake_torchaudio(monkeypatch):
+    """The interface of torchaudio.functional.rnnt_loss, which wants int32."""
+    module = types.ModuleType("torchaudio.functional")
+
+    def rnnt_loss(logits, targets, logit_lengths, target_lengths, blank=-1, clamp=-1, reduction="mean"):
+        assert targets.dtype == logit_lengths.dtype == target_lengths.dtype == torch.int32
+        return transducer_loss(logits, targets.long(), logit_lengths, target_lengths, blank, reduction)
+
+    module.rnnt_loss = rnnt_loss
+    monkeypatch.setitem(sys.modules, "torchaudio.functional", module)
+
+
+def fake_k2(monkeypatch):
+    """The interface of k2's losses; its ranges are all labels, so that nothing is pruned."""
+    k2 = types.ModuleType("k2")
+
+    def lengths(boundary, symbols):
+        assert boundary.dtype == symbols.dtype == torch.int64
+        assert not boundary[:, :2].any()
+        return boundary[:, 3], boundary[:, 2]
+
+    def rnnt_loss(logits, symbols, termination_symbol, boundary, reduction="mean"):
+        return transducer_loss(logits, symbols, *lengths(boundary, symbols), termination_symbol, reduction)
+
+    def rnnt_loss_smoothed(
+        lm, am, symbols, termination_symbol, lm_only_scale, am_only_scale, boundary, reduction, return_grad
+    ):
+        assert return_grad
+        (n, u), t = symbols.shape, am.shape[1]
+        loss = rnnt_loss(am[:, :, None] + lm[:, None], symbols, termination_symbol, boundary, reduction)
+        return loss, (torch.zeros(n, u, t + 1), torch.zeros(n, u + 1, t))
+
+    def get_rnnt_prune_ranges(px_grad, py_grad, boundary, s_range):
+        (n, u, _), t = px_grad.shape, py_grad.shape[2]
+        assert s_range == 5
+        return torch.arange(u + 1).expand(n, t, u + 1)
+
+    def do_rnnt_pruning(am, lm, ranges):
+        n, t, kept = ranges.shape
+        chosen = ranges[..., None].expand(-1, -1, -1, lm.shape[2])
+        return am[:, :, None].expand(-1, -1, kept, -1), lm[:, None].expand(-1, t, -1, -1).gather(2, chosen)
+
+    def rnnt_loss_pruned(logits, symbols, ranges, termination_symbol, boundary, reduction):
+        assert logits.shape[:3] == ranges.shape
+        return rnnt_loss(logits, symbols, termination_symbol, boundary, reduction)
+
+    for function in (rnnt_loss, rnnt_loss_smoothed, get_rnnt_prune_ranges, do_rnnt_pruning, rnnt_loss_pruned):
+        setattr(k2, function.__name__, function)
+    monkeypatch.setitem(sys.modules, "k2", k2)
+
+
+def test_libraries_are_called_by_their_interface(monkeypatch):
+    fake_torchaudio(monkeypatch)
+    fake_k2(monkeypatch)
+    logits, *rest = example()
+    expected = transducer_loss(logits, *rest, reduction="none")
+    for backend in ("torchaudio", "k2"):
+        torch.testing.assert_close(transducer_loss(logits, *rest, reduction="none", backend=backend), expected)
+
+
+def test_auto_takes_k2_then_torchaudio_then_torch(monkeypatch):
+    fake_torchaudio(monkeypatch)
+    fake_k2(monkeypatch)
+    assert isinstance(make_objective("auto", 4, 4, 5), PrunedLattice)
+    no_library(monkeypatch, "k2")
+    assert make_objective("auto", 4, 4, 5).backend == "torchaudio"
+
+    def broken(*arguments, **options):
+        raise RuntimeError("No such operator torchaudio::rnnt_loss")
+
+    monkeypatch.setattr(sys.modules["torchaudio.functional"], "rnnt_loss", broken)
+    assert not loads("torchaudio")
+    found = make_objective("auto", 4, 4, 5)
+    assert isinstance(found, WholeLattice)
+    assert found.backend == "torch"
+    for name in ("k2", "torchaudio"):
+        with pytest.raises(MissingDependencyError, match="torch needs nothing"):
+            transducer_loss(*example(), backend=name)
+    with pytest.raises(MissingDependencyError, match="k2 cannot be loaded"):
+        make_objective("k2", 4, 4, 5)
+    with pytest.raises(UsageError, match="loss must be one of"):
+        make_objective("warp", 4, 4, 5)
+
+
+def test_the_pruned_loss_trains_the_same_transducer_and_its_own_simple_joint(monkeypatch):
+    fake_k2(monkeypatch)
+    torch.manual_seed(0)
+    config = TransducerConfig(5, width=8, layers=1, heads=2, kernel=3, embedding=4, prediction=8, joint=8, dropout=0.0)
+    model, pruned = Transducer(config), make_objective("k2", 8, 8, 5)
+    batch = torch.randn(2, 40, 80), torch.tensor([40, 27]), torch.tensor([[1, 2, 3], [4, 1, 1]]), torch.tensor([3, 1])
+    whole, found = model.loss(*batch), model.loss(*batch, objective=pruned)
+    encoded, num_frames = model.encode(*batch[:2])
+    predicted, _ = model.predict(torch.nn.functional.pad(batch[2], (1, 0)))
+    simple = pruned.of_frames(encoded)[:, :, None] + pruned.of_labels(predicted)[:, None]
+    torch.testing.assert_close(found, whole + 0.5 * transducer_loss(simple, batch[2], num_frames, batch[3]))
+    found.backward()
+    assert all(weight.grad is not None and weight.grad.any() for weight in (pruned.of_labels.weight, model.out.weight))

@@ -11,15 +11,23 @@ from dpanon.data.arrays import ArrayWriter
 from dpanon.data.audio import write_wav
 from dpanon.data.data_dir import DataDir, write_data_dir
 from dpanon.data.partitions import disjoint, write_partition
-from dpanon.errors import ConfigError, DataDirError
-from dpanon.models.transducer import Transducer, TransducerConfig, aishell_config, load_transducer, save_transducer
+from dpanon.data.tokens import encode
+from dpanon.errors import ConfigError, DataDirError, UsageError
+from dpanon.models.transducer import (
+    BLANK,
+    Transducer,
+    TransducerConfig,
+    aishell_config,
+    load_transducer,
+    save_transducer,
+)
 from dpanon.privacy import accounting
 from dpanon.train import plan, transducer
 from dpanon.train.commands import Utterances
 from dpanon.train.dpsgd import DpSgdSteps
 from dpanon.train.loop import LoopConfig
-from dpanon.train.queries import QueriesConfig, mechanism_for, release_labels
-from dpanon.train.sequences import at_positions, texts_of
+from dpanon.train.queries import QueriesConfig, choose_queries, mechanism_for, release_labels
+from dpanon.train.sequences import ask_candidates, at_positions, texts_of
 from dpanon.train.transducer import TrainTransducerConfig
 
 TOKENS = ("zh", "g", "-ong", "-uo")
@@ -71,6 +79,33 @@ def test_training_starts_where_it_is_told_and_is_loaded_again(sets, tmp_path):
         transducer.train_transducer(tmp_path / "c", PLAIN, speech, labels[1:], len(TOKENS))
 
 
+def test_batches_have_every_utterance_once_and_lengths_that_are_alike():
+    lengths = np.random.default_rng(0).integers(20, 200, 500).tolist()
+    batches = transducer.batches_of_like_length(lengths, 16, np.random.default_rng(1))
+    assert sorted(i for batch in batches for i in batch) == list(range(500))
+    assert all(12 <= len(batch) <= 20 for batch in batches)
+    padded = sum(len(batch) * max(lengths[i] for i in batch) for batch in batches)
+    assert padded < 1.2 * sum(lengths)
+
+
+def test_words_are_made_of_utterances_of_one_speaker():
+    x = [torch.full((4 + i, 80), float(i)) for i in range(4)]
+    labels, speakers = [(1,), (2,), (3,), (4,)], ["a", "b", "a", "b"]
+    said = set()
+    for seed in range(20):
+        found = transducer.say_in_a_row(
+            Utterances(list("wxyz"), x), labels, speakers, [2, 1], 3, np.random.default_rng(seed)
+        )
+        for i, first, others in ((0, 3, {1, 3}), (1, 2, {2, 4})):
+            tokens = found[2][i]
+            assert tokens[0] == first and set(tokens) <= others and len(tokens) <= 3
+            expected = torch.cat([x[token - 1] for token in tokens])
+            assert int(found[1][i]) == len(expected)
+            assert torch.equal(found[0][i, : len(expected)], expected)
+            said.add(len(tokens))
+    assert said == {1, 2, 3}
+
+
 def test_short_words_are_long_enough():
     x, num_frames = transducer.long_enough(torch.zeros(2, 5, 80), torch.tensor([5, 3]))
     assert x.shape == (2, 7, 80)
@@ -87,7 +122,7 @@ def test_errors_are_counted_in_syllables_or_characters():
 def test_answers_have_as_many_positions_whatever_was_said():
     assert at_positions([(1, 3), (1, 3, 2, 4, 1)], 4).tolist() == [1, 3, 0, 0, 1, 3, 2, 4]
     found = texts_of(np.array([1, 3, 0, 4, 1, -1, 0, 0, 0, 2, 3, 1, 2, 4, 2, 4]), ["a", "b", "c", "d"], TOKENS)
-    assert found == {"a": "zhong", "d": "guo guo"}, "not answered before the end, and nothing said: left out"
+    assert found == {"a": "zhong"}, "not answered, nothing said, or no end: left out"
 
 
 def test_every_position_is_paid_for(sets, tmp_path):
@@ -107,6 +142,44 @@ def test_every_position_is_paid_for(sets, tmp_path):
     assert all(transducer.labels_of(DataDir.read(tmp_path / "out"), DataDir.read(tmp_path / "out").utts, TOKENS))
 
 
+def test_teachers_choose_among_public_candidates(sets, tmp_path):
+    private, public = sets
+    torch.manual_seed(7)
+    start = Transducer(TINY).eval()
+    with torch.no_grad():
+        start.out.bias[BLANK] -= 1.0  # it says much
+    save_transducer(start, TOKENS, tmp_path / "start" / "model.pt")
+    partition = disjoint(private, 3)
+    write_partition(partition, tmp_path / "t" / "partition.json")
+    for k in range(1, 4):
+        torch.manual_seed(k)
+        save_transducer(Transducer(TINY), TOKENS, tmp_path / "t" / str(k) / "model.pt")
+    found, texts = ask_candidates(tmp_path / "t", public, public.utts[:4], tmp_path / "start", 6)
+    assert found.shape == (3, 4, 6)
+    np.testing.assert_allclose(found.sum(-1), 1.0)
+    teacher, _ = load_transducer(tmp_path / "t" / "2" / "model.pt")
+    speech = transducer.read_speech(public, public.utts[:1])
+    losses = [
+        teacher.loss(*speech.batch([0]), *transducer.pad_labels([encode(text, TOKENS)])).item() for text in texts[0]
+    ]
+    np.testing.assert_allclose(found[1, 0], torch.tensor(losses).neg().softmax(0).numpy(), rtol=1e-4)
+    config = QueriesConfig(queries=4, candidates=6)
+    assert config.asked == 4, "one query an utterance"
+    arguments = tmp_path / "t", private, public, tmp_path / "out", "s", "gnmax", config, 8.0, 1e-5
+    with pytest.raises(UsageError, match="public model"):
+        release_labels(*arguments)
+    assert not (tmp_path / "t" / "queries.jsonl").exists()
+    said = release_labels(*arguments, start=tmp_path / "start")
+    assert said["sigma"] == pytest.approx(math.sqrt(2 * 4) / accounting.gdp_mu(8.0, 1e-5))
+    released = DataDir.read(tmp_path / "out").table("text")
+    asked = choose_queries(public, 4)
+    _, texts = ask_candidates(tmp_path / "t", public, asked, tmp_path / "start", 6)
+    assert released and all(text in texts[asked.index(utt)] for utt, text in released.items())
+    for wrong in ({"candidates": 1}, {"candidates": -2}, {"candidates": 4, "positions": 2}):
+        with pytest.raises(ValueError, match="candidates"):
+            QueriesConfig(**wrong)
+
+
 def test_dp_sgd_trains_linear_layers_under_a_claim(sets):
     pytest.importorskip("opacus")
     private, _ = sets
@@ -117,7 +190,7 @@ def test_dp_sgd_trains_linear_layers_under_a_claim(sets):
     assert guarantee.epsilon(1e-2) == pytest.approx(8.0, rel=1e-3)
     changed = {name for name, value in model.state_dict().items() if not torch.equal(value, before[name])}
     assert changed == {"out.weight", "out.bias"}
-    for trained in ((), ("blocks",), ("prediction",)):
+    for trained in ((), ("encoder",), ("prediction",)):
         with pytest.raises(ConfigError, match="linear"):
             transducer.train_dpsgd(DpSgdSteps(3, batch=4, trained=trained), model, *arguments)
 

@@ -1,0 +1,177 @@
+"""Conformer encoders of the transducer: ours, which needs torch alone, or ESPnet's, which paper D used.
+
+The block is that of Gulati et al. (2020). Ours has layer normalisation in the convolution: batch normalisation mixes
+utterances in training, and so breaks DP-SGD of the encoder. Its positions come from the convolutions, as in
+torchaudio's Conformer. ESPnet's has batch normalisation there (at rest when teachers answer), and relative positions.
+"""
+
+import importlib
+from dataclasses import dataclass
+from types import ModuleType
+
+import torch
+from torch import Tensor, nn
+
+from dpanon.errors import MissingDependencyError
+from dpanon.features.fbank import NUM_MEL
+
+REDUCTION = 4  # encoder frames are 40 ms
+LEAST = 7  # frames that two strided convolutions need
+ENCODERS = ("conformer", "espnet", "auto")
+ESPNET = "espnet2.asr.encoder.conformer_encoder"
+
+
+@dataclass(frozen=True)
+class TransducerConfig:
+    """Sizes. ``model`` of conf/transducer_*.yaml has these keys; the defaults are the small configuration."""
+
+    vocabulary: int = 2  # with the blank, which is 0; what is trained on a list of tokens has theirs
+    encoder: str = "conformer"  # of dpanon; espnet: of ESPnet; auto: ESPnet's where it can be imported
+    width: int = 144
+    channels: int = 0  # of the two strided convolutions; 0: width (ESPnet's are always so)
+    layers: int = 4
+    heads: int = 4
+    feed_forward: int = 4  # times width
+    kernel: int = 15  # of the depthwise convolution, odd
+    embedding: int = 128
+    prediction: int = 256  # of the LSTM
+    prediction_layers: int = 1
+    joint: int = 256
+    dropout: float = 0.1
+    max_symbols: int = 5  # labels that a search lets a frame say
+
+    def __post_init__(self):
+        if self.width % self.heads or self.kernel % 2 == 0 or self.vocabulary < 2 or not 0 <= self.dropout < 1:
+            raise ValueError("heads must divide width, kernel be odd, vocabulary >= 2, dropout in [0, 1)")
+        if self.encoder not in ENCODERS:
+            raise ValueError(f"encoder must be one of {', '.join(ENCODERS)}, got {self.encoder!r}")
+
+
+def espnet() -> ModuleType:
+    """The module of ESPnet's Conformer; MissingDependencyError where it cannot be imported."""
+    try:
+        return importlib.import_module(ESPNET)
+    except (ImportError, OSError) as error:
+        raise MissingDependencyError(
+            f"encoder espnet needs ESPnet's modules ({error}); install them with tools/install_espnet.sh, or set "
+            "encoder: conformer, which needs nothing"
+        ) from error
+
+
+def choose_encoder(name: str) -> str:
+    """``conformer`` or ``espnet``: what ``auto`` stands for here."""
+    if name != "auto":
+        return name
+    try:
+        espnet()
+    except MissingDependencyError:
+        return "conformer"
+    return "espnet"
+
+
+def make_encoder(config: TransducerConfig) -> nn.Module:
+    """(fbank ``(N, T, 80)``, num_frames ``(N,)``) -> ``(N, T', width)`` and the lengths ``(N,)``."""
+    return EspnetEncoder(config) if choose_encoder(config.encoder) == "espnet" else ConformerEncoder(config)
+
+
+class ConvolutionModule(nn.Module):
+    """Pointwise, gated; depthwise over time; pointwise. ``(N, T, M) -> (N, T, M)``; nothing past the end is heard."""
+
+    def __init__(self, width: int, kernel: int, dropout: float):
+        super().__init__()
+        self.norm, self.inner = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.rise = nn.Linear(width, 2 * width)
+        self.depthwise = nn.Conv1d(width, width, kernel, padding=kernel // 2, groups=width)
+        self.fall = nn.Linear(width, width)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, past: Tensor) -> Tensor:
+        x = nn.functional.glu(self.rise(self.norm(x)), -1).masked_fill(past[..., None], 0.0)
+        x = self.depthwise(x.transpose(1, 2)).transpose(1, 2)  # (N, T, M) -> (N, M, T) -> (N, T, M)
+        return self.dropout(self.fall(nn.functional.silu(self.inner(x))))
+
+
+class ConformerBlock(nn.Module):
+    """Half feed-forward, attention, convolution, half feed-forward. ``(N, T, M) -> (N, T, M)``"""
+
+    def __init__(self, config: TransducerConfig):
+        super().__init__()
+        width = config.width
+        self.first, self.second = (_feed_forward(width, config.feed_forward, config.dropout) for _ in range(2))
+        self.norm, self.last = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.attention = nn.MultiheadAttention(width, config.heads, config.dropout, batch_first=True)
+        self.convolution = ConvolutionModule(width, config.kernel, config.dropout)
+
+    def forward(self, x: Tensor, past: Tensor) -> Tensor:
+        x = x + self.first(x) / 2
+        y = self.norm(x)
+        x = x + self.attention(y, y, y, key_padding_mask=past, need_weights=False)[0]
+        x = x + self.convolution(x, past)
+        return self.last(x + self.second(x) / 2)
+
+
+class ConformerEncoder(nn.Module):
+    """Two strided convolutions, then Conformer blocks; see ``make_encoder``."""
+
+    def __init__(self, config: TransducerConfig):
+        super().__init__()
+        width, channels = config.width, config.channels or config.width
+        self.subsample = nn.Sequential(
+            nn.Conv2d(1, channels, 3, 2), nn.ReLU(), nn.Conv2d(channels, channels, 3, 2), nn.ReLU()
+        )
+        self.enter = nn.Linear(channels * _halved(_halved(NUM_MEL)), width)
+        self.blocks = nn.ModuleList(ConformerBlock(config) for _ in range(config.layers))
+
+    def forward(self, fbank: Tensor, num_frames: Tensor) -> tuple[Tensor, Tensor]:
+        x = self.subsample(fbank[:, None])  # (N, C, T', F)
+        x = self.enter(x.transpose(1, 2).flatten(2))
+        num_frames = _halved(_halved(num_frames))
+        past = torch.arange(x.shape[1], device=x.device)[None] >= num_frames[:, None]
+        for block in self.blocks:
+            x = block(x, past)
+        return x, num_frames
+
+
+class EspnetEncoder(nn.Module):
+    """ESPnet's Conformer as its AISHELL recipes set it up: macaron, relative positions; see ``make_encoder``."""
+
+    def __init__(self, config: TransducerConfig):
+        super().__init__()
+        self.conformer = espnet().ConformerEncoder(
+            input_size=NUM_MEL,
+            output_size=config.width,
+            attention_heads=config.heads,
+            linear_units=config.feed_forward * config.width,
+            num_blocks=config.layers,
+            dropout_rate=config.dropout,
+            positional_dropout_rate=config.dropout,
+            attention_dropout_rate=config.dropout,
+            input_layer="conv2d",
+            normalize_before=True,
+            macaron_style=True,
+            pos_enc_layer_type="rel_pos",
+            selfattention_layer_type="rel_selfattn",
+            use_cnn_module=True,
+            cnn_module_kernel=config.kernel,
+        )
+
+    def forward(self, fbank: Tensor, num_frames: Tensor) -> tuple[Tensor, Tensor]:
+        x, num_frames, _ = self.conformer(fbank[:, : int(num_frames.max())], num_frames)
+        return x, num_frames
+
+
+def _feed_forward(width: int, factor: int, dropout: float) -> nn.Sequential:
+    inner = factor * width
+    return nn.Sequential(
+        nn.LayerNorm(width),
+        nn.Linear(width, inner),
+        nn.SiLU(),
+        nn.Dropout(dropout),
+        nn.Linear(inner, width),
+        nn.Dropout(dropout),
+    )
+
+
+def _halved(size):
+    """Length after a convolution of 3 with stride 2."""
+    return (size - 3) // 2 + 1
