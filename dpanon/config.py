@@ -22,7 +22,7 @@ from dpanon.errors import ConfigError
 T = TypeVar("T")
 
 # YAML 1.1 reads 1e-3 as text, because it has no dot; people write it all the same.
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|inf")  # inf: as the options of recipes say it
 
 
 class _Loader(yaml.SafeLoader):

@@ -80,6 +80,8 @@ def test_no_file_is_the_defaults():
         ("privacy: {epsilon: yes}", (), "privacy.epsilon: expected a number, found bool True"),
         ("privacy: {epsilon: one}", (), "privacy.epsilon: expected a number, found str 'one'"),
         ("privacy: {epsilon: .inf}", (), "privacy: epsilon must be finite and > 0, got inf"),
+        ("privacy: {epsilon: inf}", (), "privacy: epsilon must be finite and > 0, got inf"),
+        ("privacy: {epsilon: nan}", (), "privacy.epsilon: expected a number, found str 'nan'"),
         ("privacy: {epsilon: 1}\nepochs: 3.5", (), "epochs: expected a whole number, found float 3.5"),
         ("privacy: {epsilon: 1}\nepochs: true", (), "epochs: expected a whole number, found bool True"),
         ("privacy: {epsilon: 1}\nresume: 1", (), "resume: expected true or false, found int 1"),
