@@ -133,10 +133,15 @@ class ConformerEncoder(nn.Module):
 
 
 class EspnetEncoder(nn.Module):
-    """ESPnet's Conformer as its AISHELL recipes set it up: macaron, relative positions; see ``make_encoder``."""
+    """ESPnet's Conformer as its AISHELL recipes set it up: macaron, relative positions; see ``make_encoder``.
+
+    It hears the padding of a batch: in its convolutions, and in attention by two frames. So in eval mode utterances of
+    one length only are heard together, and none changes another; DP-SGD, whose encoder is in eval mode, relies on that.
+    """
 
     def __init__(self, config: TransducerConfig):
         super().__init__()
+        self.width = config.width
         self.conformer = espnet().ConformerEncoder(
             input_size=NUM_MEL,
             output_size=config.width,
@@ -149,6 +154,7 @@ class EspnetEncoder(nn.Module):
             input_layer="conv2d",
             normalize_before=True,
             macaron_style=True,
+            rel_pos_type="latest",
             pos_enc_layer_type="rel_pos",
             selfattention_layer_type="rel_selfattn",
             use_cnn_module=True,
@@ -156,8 +162,16 @@ class EspnetEncoder(nn.Module):
         )
 
     def forward(self, fbank: Tensor, num_frames: Tensor) -> tuple[Tensor, Tensor]:
-        x, num_frames, _ = self.conformer(fbank[:, : int(num_frames.max())], num_frames)
-        return x, num_frames
+        if self.training:
+            x, num_frames, _ = self.conformer(fbank[:, : int(num_frames.max())], num_frames)
+            return x, num_frames
+        after = _halved(_halved(num_frames))
+        x = fbank.new_zeros(len(fbank), int(after.max()), self.width)
+        for length in num_frames.unique().tolist():
+            rows = (num_frames == length).nonzero()[:, 0]
+            found, _, _ = self.conformer(fbank[rows, :length], num_frames[rows])
+            x[rows, : found.shape[1]] = found
+        return x, after
 
 
 def _feed_forward(width: int, factor: int, dropout: float) -> nn.Sequential:
