@@ -1,6 +1,6 @@
 """Error rate of a transducer on test sets -> <out>/<set>/metrics.json. Called by steps/score_transducer.sh.
 
-Syllables or characters by jiwer, whichever the list of tokens makes; greedy, and by beam search. A model without
+Syllables, words or characters by jiwer, whichever the list of tokens makes; greedy, and by beam search. A model without
 privacy.json is scored with --baseline true only, and its rows say "no privacy claim".
 """
 
@@ -12,7 +12,7 @@ from dpanon.anonymize.statement import write_text
 from dpanon.cli import ArgumentParser, boolean, run
 from dpanon.cli.score_commands import claim_of
 from dpanon.data.data_dir import DataDir
-from dpanon.data.tokens import decode, is_syllabic
+from dpanon.data.tokens import decode, unit_of
 from dpanon.evaluate.intervals import bootstrap_ratio
 from dpanon.evaluate.metrics import write_metrics
 from dpanon.models.transducer import load_transducer
@@ -30,7 +30,7 @@ def main(argv: list[str] | None = None) -> None:
     args = parser.parse_args(argv)
     torch.set_num_threads(1)
     claim, (model, tokens) = claim_of(args.model, args.baseline), load_transducer(args.model / "model.pt")
-    unit = "syllable" if is_syllabic(tokens) else "character"
+    unit = unit_of(tokens)
     for path in args.sets:
         data = DataDir.read(path)
         speech, text = read_speech(data), data.table("text")

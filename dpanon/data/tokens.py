@@ -1,8 +1,8 @@
-"""Text as the tokens of a transducer, and back: characters, or initials and finals of syllables.
+"""Text as the tokens of a transducer, and back: characters, with or without word ends, or initials and finals.
 
 A list of tokens is public: one in a line, without the blank, which is 0; one collected from private text would tell
 about it. In a list for syllables a final begins with ``-``: ``zhong guo`` is ``zh -ong g -uo``; so where a syllable
-ends is known, and a syllable that was never heard can be said.
+ends is known, and a syllable that was never heard can be said. In a list with ``_``, that is the space between words.
 """
 
 import re
@@ -12,6 +12,7 @@ from pathlib import Path
 from dpanon.errors import DataDirError
 
 FINAL = "-"
+SPACE = "_"
 SYLLABLE = re.compile(r"(zh|ch|sh|[bpmfdtnlgkhjqxrzcsyw])?([aeiouvê][a-zê]*)?")
 
 
@@ -26,6 +27,11 @@ def read_tokens(path: Path) -> tuple[str, ...]:
 def is_syllabic(tokens: Sequence[str]) -> bool:
     """Whether these are initials and finals."""
     return any(token.startswith(FINAL) and len(token) > 1 for token in tokens)
+
+
+def unit_of(tokens: Sequence[str]) -> str:
+    """What errors are counted in: syllable, word or character."""
+    return "syllable" if is_syllabic(tokens) else "word" if SPACE in tokens else "character"
 
 
 def split_syllable(syllable: str) -> tuple[str, ...]:
@@ -46,7 +52,7 @@ def encode(text: str, tokens: Sequence[str]) -> tuple[int, ...]:
     if is_syllabic(tokens):
         said = (token for syllable in text.split() for token in split_syllable(syllable))
     else:
-        said = text.replace(" ", "")
+        said = (SPACE if SPACE in tokens else "").join(text.split())
     try:
         return tuple(index[token] for token in said)
     except KeyError as error:
@@ -57,7 +63,7 @@ def decode(numbers: Iterable[int], tokens: Sequence[str]) -> str:
     """Text of the numbers; 0 is left out. Syllables are separated by spaces, a last initial without a final stays."""
     said = [tokens[number - 1] for number in numbers if number > 0]
     if not is_syllabic(tokens):
-        return "".join(said)
+        return " ".join("".join(said).replace(SPACE, " ").split())
     syllables, begun = [], ""
     for token in said:
         if token.startswith(FINAL):

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from dpanon.data.data_dir import DataDir
-from dpanon.data.tokens import decode, encode, is_syllabic
+from dpanon.data.tokens import decode, encode, unit_of
 from dpanon.errors import ConfigError, DataDirError
 from dpanon.features.fbank import NUM_MEL
 from dpanon.models.transducer import Transducer, TransducerConfig, search
@@ -194,10 +194,10 @@ def recognise(model: Transducer, speech: Utterances, beam: int = 1) -> list[tupl
 
 
 def error_counts(said: Labels, text: Sequence[str], tokens: Sequence[str]) -> tuple[list[int], list[int]]:
-    """Errors and reference lengths of each utterance, in syllables (of syllabic tokens) or characters, by jiwer."""
+    """Errors and reference lengths of each utterance, by jiwer, in what ``unit_of`` says."""
     import jiwer
 
-    measure = jiwer.process_words if is_syllabic(tokens) else jiwer.process_characters
+    measure = jiwer.process_characters if unit_of(tokens) == "character" else jiwer.process_words
     errors, sizes = [], []
     for numbers, reference in zip(said, text, strict=True):
         found = measure(reference, decode(numbers, tokens))

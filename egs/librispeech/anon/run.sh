@@ -1,12 +1,10 @@
 #!/usr/bin/env bash
-# Speaker anonymization of LibriSpeech, scored by attackers and by a recognizer.
+# Speaker anonymization of LibriSpeech, scored by attackers and by a recogniser.
 #
 #   audio -> f0 ------> DP f0 ---\
 #         \> bn ------> DP bn ----> wav -> EER (privacy), WER (utility)
 #    pool -> x-vector -> target --/
-#
-# Usage: ./run.sh --corpus PATH/LibriSpeech [--partial true] [options]
-#        ./run.sh --list true      # the stages, without running them
+# Usage: ./run.sh --corpus PATH/LibriSpeech [--partial true] [options]; ./run.sh --list true: the stages, without running them
 
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -32,6 +30,7 @@ scale=small                  # of the networks: small, or full, as in the paper 
 dry_run=false                # only say what the recipe needs: parameters, disk, time
 identify=false               # attack f0 and bottleneck sequences, too (P_ASI)
 ecapa=false                  # train ECAPA-TDNN on each release, too (needs SpeechBrain)
+own_asr=false                # train a recogniser on each release, too
 keyed_noise=                 # seed of repeatable noise, for tests: such a release must not leave
 . ./path.sh
 . ./cmd.sh
@@ -55,9 +54,7 @@ if at_stage 0 "data: LibriSpeech -> data/{train,train_again,test}"; then
   [ "$download" = false ] || local/librispeech/download.sh --parts "$train_part $test_part" "$(dirname "$corpus")"
   local/librispeech/prepare.sh --partial "$partial" --parts "$train_part $test_part" --trials "$test_part" "$corpus" data
   steps/combine_data.sh data/test "data/${testset}_enrolls" "data/${testset}_trials_f" "data/${testset}_trials_m"
-  for set in train train_again; do # the attacker releases the training speech twice, to see more target voices
-    steps/combine_data.sh "data/$set" "data/$trainset"
-  done
+  for set in train train_again; do steps/combine_data.sh "data/$set" "data/$trainset"; done # twice: more target voices
   [ -z "$unlabelled" ] || [ -e data/unlabelled ] || local/speech_to_intent/prepare.py "$unlabelled" data/unlabelled
 fi
 
@@ -82,9 +79,7 @@ if at_stage 2 "DP extractors: data/public -> exp/bn_*, exp/f0_*, and those in ex
       [ "$synthesizer" = harmonic ] || steps/train_synth.sh --cmd "$gpu_cmd" --noise "${pair#*=}" \
         "$conf/synth_$synthesizer.yaml" data/public "exp/synth_${pair%=*}/bn" "${voice}_${pair%=*}"
     done
-    for epsilon in 100 10 1; do
-      steps/train_f0.sh --cmd "$gpu_cmd" --epsilon "$epsilon" "$conf/f0.yaml" data/public "exp/f0_eps$epsilon"
-    done
+    for e in 100 10 1; do steps/train_f0.sh --cmd "$gpu_cmd" --epsilon $e "$conf/f0.yaml" data/public "exp/f0_eps$e"; done
   fi
 fi
 
@@ -132,18 +127,23 @@ if at_stage 6 "utility: data/test of each system -> WER, correlation of f0, DNSM
   steps/score_asr.sh --nj "$nj" --cmd "$cpu_cmd" --baseline true exp/asr data/test
   steps/score_quality.sh --cmd "$cpu_cmd" --baseline true data/test
   for suffix in $suffixes; do
-    test=data/test$suffix
+    test=data/test$suffix own=exp/own_asr$suffix
     steps/score_asr.sh --nj "$nj" --cmd "$cpu_cmd" --system "${suffix#_}" exp/asr "$test"
     steps/score_f0.sh --cmd "$cpu_cmd" --system "${suffix#_}" data/test "$test"
     steps/score_quality.sh --cmd "$cpu_cmd" --system "${suffix#_}" "$test"
+    if [ "$own_asr" = true ]; then
+      for set in "$test" "data/train$suffix"; do steps/extract_fbank.sh --nj "$nj" --cmd "$cpu_cmd" "$set"; done
+      steps/train_transducer.sh --cmd "$gpu_cmd" --baseline true "$conf/transducer_own.yaml" local/librispeech/characters.txt "data/train$suffix" "$own"
+      steps/score_transducer.sh --cmd "$cpu_cmd" --baseline true "$own" "$test"
+      steps/score_asr.sh --system "${suffix#_}" --recogniser "own transducer" --transcripts "$own/score/test$suffix/hypotheses" "$own/asr" "$test"
+    fi
   done
 fi
 
 if at_stage 7 "report: figures of all systems -> results/*.json, RESULTS.md, report.html"; then
-  command="./run.sh --corpus LibriSpeech --partial $partial --system '$system' --epsilon-f0 '$epsilon_f0' --epsilon-bn '$epsilon_bn' --epsilon-token '$epsilon_token' --mu-f0 '$mu_f0'"
+  command="cd egs/librispeech/anon && ./run.sh --corpus LibriSpeech --partial $partial --system '$system' --epsilon-f0 '$epsilon_f0' --epsilon-bn '$epsilon_bn' --epsilon-token '$epsilon_token' --mu-f0 '$mu_f0'"
   for suffix in _original $suffixes; do # one by one, as each has a command of its own
-    steps/report.sh --command "cd egs/librispeech/anon && $command" --started "$started" --title "LibriSpeech $test_part" \
-      "${suffix#_}" exp results >exp/report.txt
+    steps/report.sh --command "$command" --started "$started" --title "LibriSpeech $test_part" "${suffix#_}" exp results >exp/report.txt
   done
   cat exp/report.txt
   steps/plot_systems.sh results

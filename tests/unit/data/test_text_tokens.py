@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from dpanon.data.tokens import decode, encode, is_syllabic, read_tokens, split_syllable
+from dpanon.data.tokens import decode, encode, is_syllabic, read_tokens, split_syllable, unit_of
 from dpanon.errors import DataDirError
 
 TOKENS = ("zh", "g", "n", "-ong", "-uo", "-er", "-v")
@@ -48,3 +48,20 @@ def test_a_list_needs_two_different_tokens(tmp_path):
         (tmp_path / "tokens").write_text(wrong)
         with pytest.raises(DataDirError, match="two or more different tokens"):
             read_tokens(tmp_path / "tokens")
+
+
+def test_words_survive_where_the_list_has_their_space():
+    tokens = ("_", "'", "A", "N", "T")
+    assert decode(encode("AN  ANT'", tokens), tokens) == "AN ANT'"
+    assert unit_of(tokens) == "word"
+
+
+def test_without_it_text_is_characters():
+    tokens = ("A", "N")
+    assert decode(encode("AN A", tokens), tokens) == "ANA"
+    assert unit_of(tokens) == "character"
+
+
+def test_stray_spaces_are_no_words():
+    tokens = ("_", "A")
+    assert decode((1, 1, 2, 1, 1, 2, 1), tokens) == "A A"
