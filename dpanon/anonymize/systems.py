@@ -22,7 +22,7 @@ PARAMETER = {  # of a part's noise
     "naive": "epsilon_f0",
     "contour": "mu_f0",
 }
-DEFAULTS = {"epsilon_bn": 10.0, "epsilon_token": 10.0, "epsilon_f0": 10.0, "mu_f0": 1.0}
+DEFAULTS = {"epsilon_bn": 10.0, "epsilon_token": 14.0, "epsilon_f0": 10.0, "mu_f0": 1.0}
 _OF = {"epsilon_bn": "one frame", "epsilon_token": "one token", "epsilon_f0": "one utterance", "mu_f0": "one utterance"}
 
 

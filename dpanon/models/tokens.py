@@ -15,7 +15,7 @@ from torch import Tensor
 from dpanon.models.codes import COLUMN, DURATIONS, Codebooks, forward_backward
 
 LONGEST = 12  # columns of a segment
-RATE = 20.0  # tokens a second
+RATE = 25.0  # tokens a second
 
 
 def num_symbols(codes: Codebooks) -> int:

@@ -17,7 +17,7 @@ def test_each_system_takes_the_parameters_of_its_own_noise(capsys):
         "plain _plain",
         "dp _dp_f0eps10_bneps100 --epsilon-bn 100 --epsilon-f0 10",
         "dp _dp_f0eps10_bneps10 --epsilon-bn 10 --epsilon-f0 10",
-        "token _token_f0mu2_tokeneps10 --epsilon-token 10 --mu-f0 2",
+        "token _token_f0mu2_tokeneps14 --epsilon-token 14 --mu-f0 2",
     ]
 
 

@@ -109,7 +109,7 @@ def test_tokens_cost_by_the_second_and_say_so():
 
 def test_parameters_without_mechanism_and_mechanisms_without_parameter():
     assert check_parameters("dp", NONE, defaults=True) == {"epsilon_bn": 10.0, "epsilon_f0": 10.0}
-    assert check_parameters("token", NONE | {"mu_f0": 2.0}, defaults=True) == {"epsilon_token": 10.0, "mu_f0": 2.0}
+    assert check_parameters("token", NONE | {"mu_f0": 2.0}, defaults=True) == {"epsilon_token": 14.0, "mu_f0": 2.0}
     for name, given, said in (
         ("dp_bn", {}, "needs --epsilon-bn"),
         ("token", {"epsilon_token": 1.0}, "needs --mu-f0"),
