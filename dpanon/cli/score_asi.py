@@ -16,6 +16,7 @@ from dpanon.data.data_dir import DataDir
 from dpanon.errors import UsageError
 from dpanon.evaluate.metrics import write_metrics
 from dpanon.privacy import KeyedNoise, SystemNoise
+from dpanon.train import parallel
 
 
 def parse_args(argv=None):
@@ -49,6 +50,7 @@ def main(argv=None):
         return lambda utt: KeyedNoise(int(args.keyed_noise), utt, f"asi{number}")
 
     releases = [release_features(args.feature, system, data, noise(k)) for k in range(1 if clear else args.releases)]
+    parallel.place()  # not before the release, which is made on the CPU
     found = identify(config, releases, {utt: data.speaker(utt) for utt in data.utts}, args.out)
     facts = {"feature": args.feature, "epsilon": args.epsilon, "pieces": config.pieces}
     name = f"{args.feature}_eps{args.epsilon:g}"

@@ -46,7 +46,8 @@ class FilterBlock(nn.Module):
             nn.Conv1d(channels, channels, 3, dilation=2**k, padding=2**k) for k in range(layers)
         )
         self.contract = nn.Conv1d(channels, 1, 1)
-        nn.init.normal_(self.contract.weight, std=0.01)
+        nn.init.normal_(self.contract.weight, std=1e-3)  # begins as what it is given
+        nn.init.zeros_(self.contract.bias)
 
     def forward(self, signal: Tensor, condition: Tensor) -> Tensor:
         steer = self.steer(condition)[..., None]  # (N, channels, T, 1), the same for all samples of a frame
@@ -68,6 +69,8 @@ class Nsf(Vocoder):
         self.condition_in = nn.Conv1d(NUM_MEL + 1, c.condition, 3, padding=1)
         self.condition = nn.ModuleList(Block(c.condition, 2, _SPEAKER) for _ in range(c.condition_blocks))
         self.gains = nn.Conv1d(c.condition, 2, 1)
+        nn.init.zeros_(self.gains.weight)
+        nn.init.constant_(self.gains.bias, -3.0)
         self.harmonic = nn.ModuleList(FilterBlock(c.channels, c.layers, c.condition) for _ in range(c.blocks))
         self.noise = FilterBlock(c.channels, c.layers, c.condition)
 

@@ -56,7 +56,9 @@ def count_tokens(extractor: Bottleneck, recordings: Recordings) -> None:
         dense = _columns(extractor, x, mean)
         distance = torch.cdist(dense, codes.vectors[0]).square().cpu().numpy().astype(np.float64)
         rows.append(to_tokens(distance, COLUMN * len(dense)))
-    codes.token_chain, codes.token_durations = statistics(rows, codes.vectors.shape[1])
+    with torch.device("cpu"):  # counted one by one
+        counted = statistics(rows, codes.vectors.shape[1])
+    codes.token_chain, codes.token_durations = (table.to(codes.vectors.device) for table in counted)
 
 
 def _columns(extractor: Bottleneck, x: np.ndarray, mean: np.ndarray) -> torch.Tensor:

@@ -9,7 +9,9 @@ import torch
 from torch import nn
 
 from dpanon.attack.identification import IdentificationConfig, identify
+from dpanon.models.acoustic import AcousticConfig, LogMel
 from dpanon.privacy import BottleneckFrames
+from dpanon.synth.nsf import Nsf, NsfConfig
 from dpanon.train.loop import LoopConfig, train, update
 
 
@@ -60,9 +62,34 @@ def speakers(out: Path) -> dict[str, float]:
     return {"error": found["error"], "loss": found["loss"]}
 
 
+def vocoder(out: Path) -> dict[str, float]:
+    """An acoustic model and a neural source-filter, whose source draws noise for every sample."""
+    torch.manual_seed(0)
+    acoustic = AcousticConfig(content=6, channels=8, slow_blocks=1, fast_blocks=1)
+    model = Nsf(NsfConfig(acoustic, condition=8, condition_blocks=1, channels=4, blocks=1, layers=2))
+    optimizer = torch.optim.Adam(model.parameters())
+    draw = torch.Generator().manual_seed(1)
+    content, voice = torch.randn(8, 10, 6, generator=draw), torch.randn(8, 192, generator=draw)
+    f0 = 100 + 50 * torch.rand(8, 20, generator=draw)
+    samples, log_mel = 0.1 * torch.randn(8, 3200, generator=draw), LogMel()
+
+    def step(index, rows, rng):
+        true = samples[rows]
+        mel = model.acoustic(content[rows], f0[rows], voice[rows])
+        made = model.wave(mel.detach(), f0[rows], voice[rows], torch.rand(len(rows)))
+        of_acoustic, of_wave = (mel - log_mel(true)).abs().mean(), (log_mel(made) - log_mel(true)).abs().mean()
+        update(of_acoustic + of_wave, model, optimizer, 5.0)
+        return {"acoustic": of_acoustic.item(), "wave": of_wave.item()}
+
+    loop = LoopConfig(steps=4, lr=0.01, warmup=2)
+    state = {"model": model, "optimizer": optimizer}
+    figures = train(out / "vocoder", loop, state, [optimizer], lambda e: [range(4), range(4, 8)], step)
+    return {"acoustic": figures["acoustic"], "wave": figures["wave"]}
+
+
 def trainings(out: Path) -> dict[str, dict[str, float]]:
     out.mkdir(parents=True, exist_ok=True)
-    return {"regression": regression(out), "speakers": speakers(out)}
+    return {"regression": regression(out), "speakers": speakers(out), "vocoder": vocoder(out)}
 
 
 if __name__ == "__main__":

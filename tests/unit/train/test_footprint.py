@@ -8,10 +8,13 @@ import torch
 
 from dpanon.cli import plan_anon
 from dpanon.config import load_config
-from dpanon.errors import ConfigError
+from dpanon.errors import ConfigError, MissingDependencyError
 from dpanon.models.bottleneck import Bottleneck
+from dpanon.synth import hifigan
+from dpanon.synth.choose import make_synthesizer
 from dpanon.train.bottleneck import TrainBottleneckConfig
 from dpanon.train.footprint import FootprintConfig, disk, flops, networks
+from dpanon.train.synth import TrainSynthConfig
 
 CONF = Path(__file__).parents[3] / "egs/librispeech/anon/conf"
 
@@ -30,6 +33,38 @@ def test_parameters_are_those_of_the_network_that_is_trained():
     real = Bottleneck(load_config(TrainBottleneckConfig, CONF / "bn_start.yaml").model)
     assert found["bottleneck extractor"].parameters == sum(value.numel() for value in real.parameters())
     assert all(network.gpu_hours >= 0 for network in found.values())
+
+
+def test_the_synthesizer_that_is_chosen_is_trained_behind_every_extractor():
+    plan = load_config(FootprintConfig, CONF / "full/footprint.yaml")
+    config = load_config(TrainSynthConfig, CONF / "full/synth_nsf.yaml")
+    real = sum(value.numel() for value in make_synthesizer(config.network).parameters())
+    (nsf,) = (network for network in networks(CONF / "full", plan, "nsf") if network.name == "synthesizer nsf")
+    assert nsf.parameters == real and nsf.number == 2 and nsf.gpu_hours > 0
+
+
+def test_hifigan_is_counted_if_speechbrain_is_there(monkeypatch, capsys):
+    def missing():
+        raise MissingDependencyError("the synthesizer hifigan needs SpeechBrain")
+
+    monkeypatch.setattr(hifigan, "_speechbrain", missing)
+    plan_anon.main([str(CONF)])
+    printed = capsys.readouterr().out
+    assert "synthesizer hifigan                not counted: SpeechBrain is not installed" in printed
+    assert any(line.split()[:2] == ["synthesizer", "nsf"] and line.split()[3] == "0" for line in printed.splitlines())
+    with pytest.raises(MissingDependencyError):
+        plan_anon.main(["--synthesizer", "hifigan", str(CONF)])
+
+
+def test_hifigan_has_the_discriminators_of_its_paper():
+    try:
+        import speechbrain.lobes.models.HifiGAN  # noqa: F401
+    except (ImportError, OSError) as error:
+        pytest.skip(f"optional: {error}")
+    plan = load_config(FootprintConfig, CONF / "full/footprint.yaml")
+    found = {network.name: network for network in networks(CONF / "full", plan, "hifigan")}
+    assert found["synthesizer hifigan"].gpu_hours > found["synthesizer, with its extractor"].gpu_hours
+    assert found["discriminators of hifigan in training"].parameters == pytest.approx(70.7e6, rel=0.01)
 
 
 def test_the_extractor_of_the_paper_is_a_wide_tdnnf():
@@ -53,6 +88,7 @@ def test_operations_are_counted():
     [
         ("synth.yaml", "joint: true", "joint: true\nmodel: {content: 9}", "gives 256"),
         ("synth_codes.yaml", "joint: true", "joint: true\nmodel: {channels: 9}", "other sizes"),
+        ("synth_nsf.yaml", "nsf: {", "nsf: {acoustic: {content: 9}, ", "synth_nsf.yaml takes content of 9"),
         ("footprint.yaml", "systems: 2", "systems: -2", "must be finite and > 0"),
         ("f0.yaml", "crop: 400", "corp: 400", "did you mean 'crop'"),
     ],
