@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Synthesizer for the content of one bottleneck extractor, trained on public speech -> <synth-dir>/checkpoint.pt
 #
-# With `joint: true` in <config> the extractor goes on learning, and its new weights are <synth-dir>/bn.
+# <config> says which (`synthesizer: harmonic`, nsf or hifigan). With `joint: true`, of harmonic only, the extractor goes on
+# learning, and its new weights are <synth-dir>/bn.
 # <data-dir> has f0.scp and xvector.scp, and content.scp if the extractor wants it. An interrupted training goes on where it was.
 #
 # Usage: steps/train_synth.sh [options] <config> <data-dir> <bn-dir> <synth-dir>
