@@ -105,9 +105,12 @@ def train_synth(
         Figures of the last tenth of the run, and the extractor: another one if it was given codebooks here.
 
     Raises:
-        ConfigError: ``init`` has a synthesizer of another kind or size.
+        ConfigError: the extractor gives content of another size, or ``init`` has a synthesizer of another kind or size.
         MissingDependencyError: hifigan without SpeechBrain, or a recogniser's loss without its packages.
     """
+    takes = getattr(config.network, "acoustic", config.network).content
+    if extractor.config.content != takes:
+        raise ConfigError(f"the extractor gives content of {extractor.config.content}, the synthesizer takes {takes}")
     corpus = _Corpus(data, extractor.config.features)
     if config.codebooks:
         extractor = with_codes(extractor, config.codebooks, config.code_size, corpus.some_features())

@@ -162,6 +162,13 @@ def test_what_a_synthesizer_cannot_do_is_refused(changes, message):
         vocoder_config("nsf", **changes)
 
 
+def test_content_of_another_size_is_refused(data, tmp_path):
+    with pytest.raises(ConfigError, match="gives content of 9, the synthesizer takes 8"):
+        train_synth(
+            vocoder_config("nsf"), Bottleneck(dataclasses.replace(SMALL, content=9)), None, data, tmp_path, None
+        )
+
+
 def test_another_synthesizer_is_no_beginning(data, tmp_path):
     train_synth(vocoder_config("nsf"), Bottleneck(SMALL), None, data, tmp_path / "nsf", None)
     model = HarmonicConfig(content=8, channels=16, slow_blocks=1, fast_blocks=1)
