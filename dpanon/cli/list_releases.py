@@ -6,6 +6,7 @@
     dp _dp_f0eps10_bneps10 --epsilon-bn 10 --epsilon-f0 10
 
 A system takes the parameters of its own noise and leaves the others alone; of several values, it is released with each.
+With --draws each is made so often, of other targets and noise: <suffix>, <suffix>_draw2, ... show how figures vary.
 """
 
 import itertools
@@ -23,12 +24,15 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--system", required=True, help="names, with spaces between them")
     for name, value in DEFAULTS.items():
         parser.add_argument(option(name), default="", metavar="VALUES", help=f"with spaces; empty: {value:g}")
+    parser.add_argument("--draws", type=int, default=1, help="releases of each (default: 1)")
     args = parser.parse_args(argv)
-    for line in releases(args.system.split(), {name: getattr(args, name).split() for name in DEFAULTS}):
+    if args.draws < 1:
+        raise UsageError(f"--draws must be 1 or more, got {args.draws}")
+    for line in releases(args.system.split(), {name: getattr(args, name).split() for name in DEFAULTS}, args.draws):
         print(line)
 
 
-def releases(systems: list[str], values: dict[str, list[str]]) -> list[str]:
+def releases(systems: list[str], values: dict[str, list[str]], draws: int = 1) -> list[str]:
     """UsageError: an unknown system, or a value that is no finite number > 0."""
     lines = []
     for system in systems:
@@ -42,7 +46,8 @@ def releases(systems: list[str], values: dict[str, list[str]]) -> list[str]:
             words = [f"{_WORDS[name]}{text}" for name, text in zip(names, chosen, strict=True)]
             noise = [f"{option(name)} {text}" for name, text in zip(names, chosen, strict=True)]
             suffix = "_".join(["", system, *sorted(words, key=lambda word: word.startswith(("bn", "token")))])
-            lines.append(" ".join([system, suffix, *noise]))
+            for draw in ["", *(f"_draw{number}" for number in range(2, draws + 1))]:
+                lines.append(" ".join([system, suffix + draw, *noise]))
     return lines
 
 

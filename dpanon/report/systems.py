@@ -14,6 +14,7 @@ from dpanon.report.plots import LINES, svg
 
 WORDS_PER_SECOND = 2.7  # of read speech
 _VALUE = re.compile(r"_(f0eps|f0mu|bneps|tokeneps)([0-9.]+)")
+_DRAW = re.compile(r"_draw\d+$")  # another release of the same system
 
 
 def collect(results: Path) -> list[dict]:
@@ -30,7 +31,7 @@ def collect(results: Path) -> list[dict]:
             **{f"eer_{condition}": found for condition, found in row.get("asv", {}).items()},
             **{key: row[key] for key in ("asr", "f0") if key in row},
         }
-        rows.append({"name": name, "kind": _VALUE.sub("", name), **measured, "facts": row})
+        rows.append({"name": name, "kind": _VALUE.sub("", _DRAW.sub("", name)), **measured, "facts": row})
     return rows
 
 

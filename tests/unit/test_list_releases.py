@@ -26,6 +26,17 @@ def test_voxlet_takes_what_is_given(capsys):
     assert lines(capsys, "--system", "voxlet", "--mu-f0", "1") == ["voxlet _voxlet_f0mu1 --mu-f0 1"]
 
 
+def test_draws_are_releases_of_their_own(capsys):
+    assert lines(capsys, "--system", "plain dp", "--epsilon-bn", "10", "--epsilon-f0", "10", "--draws", "2") == [
+        "plain _plain",
+        "plain _plain_draw2",
+        "dp _dp_f0eps10_bneps10 --epsilon-bn 10 --epsilon-f0 10",
+        "dp _dp_f0eps10_bneps10_draw2 --epsilon-bn 10 --epsilon-f0 10",
+    ]
+    with pytest.raises(UsageError, match="--draws must be 1 or more, got 0"):
+        main(["--system", "plain", "--draws", "0"])
+
+
 @pytest.mark.parametrize("bad", ["0", "-1", "nan", "inf", "ten"])
 def test_no_noise_without_a_meaning(bad):
     with pytest.raises(UsageError, match="--epsilon-bn must be finite and > 0"):

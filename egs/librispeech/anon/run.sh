@@ -30,6 +30,7 @@ scale=small                  # of the networks: small, or full, as in the paper 
 dry_run=false                # only say what the recipe needs: parameters, disk, time
 identify=false               # attack f0 and bottleneck sequences, too (P_ASI)
 ecapa=false                  # train ECAPA-TDNN on each release, too (needs SpeechBrain)
+draws=1                      # releases of each system, with other targets and noise: how figures vary
 own_asr=false                # train a recogniser on each release, too
 keyed_noise=                 # seed of repeatable noise, for tests: such a release must not leave
 . ./path.sh
@@ -38,12 +39,11 @@ keyed_noise=                 # seed of repeatable noise, for tests: such a relea
 . utils/stages.sh
 
 noise=(--epsilon-f0 "$epsilon_f0" --epsilon-bn "$epsilon_bn" --epsilon-token "$epsilon_token" --mu-f0 "$mu_f0")
-releases=$(python3 -m dpanon.cli.list_releases --system "$system" "${noise[@]}") # lines: system, suffix, its noise
+releases=$(python3 -m dpanon.cli.list_releases --system "$system" --draws "$draws" "${noise[@]}") # lines: system, suffix, its noise
 keyed=${keyed_noise:+_keyed$keyed_noise}
 suffixes=$(while read -r _ suffix _; do echo "$suffix$keyed"; done <<<"$releases") # data/<set> -> data/<set>$suffix
 trainset=${train_part//-/_} testset=${test_part//-/_}
-public="train${unlabelled:+ unlabelled}"          # sets the models are trained on
-models=$([ "$train" = false ] || echo exp/models) # or the shipped ones
+public="train${unlabelled:+ unlabelled}" models=$([ "$train" = false ] || echo exp/models) # sets they learn from; or the shipped ones
 case $synthesizer in harmonic) voice=exp/synth ;; nsf | hifigan) voice=exp/$synthesizer ;; *) _misuse "--synthesizer takes harmonic, nsf or hifigan, not '$synthesizer'" ;; esac
 case $scale in small) conf=conf ;; full) conf=conf/full ;; *) _misuse "--scale takes small or full, not '$scale'" ;; esac
 started=$([ -e exp ] || date +%s) # a rerun skips what is done: how long it took says nothing

@@ -36,6 +36,13 @@ def test_names_say_the_noise(tmp_path):
     assert nats_per_second(rows["original"]) == math.inf
 
 
+def test_another_draw_is_the_same_system(tmp_path):
+    write(tmp_path, "dp_f0eps10_bneps10", asr={"wer": 0.2})
+    write(tmp_path, "dp_f0eps10_bneps10_draw2", asr={"wer": 0.3})
+    first, second = collect(tmp_path)
+    assert first["kind"] == second["kind"] == "dp" and first["noise_bneps"] == second["noise_bneps"] == 10.0
+
+
 def test_the_figure(tmp_path, capsys):
     main([str(results(tmp_path))])
     text = (tmp_path / "systems.svg").read_text()
