@@ -46,10 +46,8 @@ def main(argv: list[str] | None = None) -> None:
         for other in (DataDir.read(args.public), *([known] if known else [])):
             require_apart(private, other)
     if known is not None:
-        heard = list(range(len(speech))) * config.repeat
-        speech, labels = speech.take(heard).join(read_speech(known)), labels * config.repeat
-        labels += labels_of(known, known.utts, tokens)
-        speakers = speakers * config.repeat + [known.speaker(utt) for utt in known.utts]
+        speech, labels = speech.join(read_speech(known)), labels + labels_of(known, known.utts, tokens)
+        speakers += [known.speaker(utt) for utt in known.utts]
     start = load_transducer(args.start / "model.pt")[0] if args.start else None
     args.out.mkdir(parents=True, exist_ok=True)
     save_config(config, args.out / "config.yaml")

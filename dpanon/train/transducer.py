@@ -36,7 +36,6 @@ class TrainTransducerConfig:
     ctc: float = 0.3  # share of the loss that CTC on the encoder has
     loss: str = "torch"  # or torchaudio, k2 (pruned); auto: the best of them that works
     joined: int = 1  # utterances of a speaker that are said in a row, at most: words of single syllables
-    repeat: int = 1  # students: how often a released utterance is heard for each time that a known one is
     trained: tuple[str, ...] = ()  # beginnings of the names of the weights that are trained; empty: all
     warp: float = 0.1  # largest relative change of frequencies: other lengths of the vocal tract
     stretch: float = 0.2  # and of the tempo
@@ -47,8 +46,8 @@ class TrainTransducerConfig:
     def __post_init__(self):
         if not 0 <= self.ctc < 1 or self.batch < 1:
             raise ValueError("ctc must be in [0, 1), batch >= 1")
-        if self.joined < 1 or self.repeat < 1:
-            raise ValueError("joined and repeat must be >= 1")
+        if self.joined < 1:
+            raise ValueError("joined must be >= 1")
         if self.loss not in OBJECTIVES:
             raise ValueError(f"loss must be one of {', '.join(OBJECTIVES)}, got {self.loss!r}")
 

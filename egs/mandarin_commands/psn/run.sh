@@ -96,7 +96,7 @@ if at_stage 4 "release: answers of teachers -> data/public_<system>; their stude
       --system "$system" --start exp/start conf/queries.yaml "${folder[$name]}" \
       data/private data/public "data/public_$system"
     steps/train_transducer.sh --cmd "$gpu_cmd" --start exp/start --private data/private --public data/public \
-      --known data/start conf/transducer_student.yaml "$tokens" "data/public_$system" "exp/$system"
+      conf/transducer_student.yaml "$tokens" "data/public_$system" "exp/$system"
   done
   if [ "$dpsgd" = true ]; then
     steps/train_dpsgd.sh --cmd "$gpu_cmd" --recogniser transducer --epsilon "$epsilon" --delta "$delta" \
