@@ -4,6 +4,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from dpanon.train import parallel
+
 
 def correlation_loss(estimate: Tensor, reference: Tensor, weight: Tensor | None = None) -> Tensor:
     """1 - Pearson correlation along the last axis, averaged over the rest (paper A, pitch auto-encoder).
@@ -35,7 +37,9 @@ class StftLoss(torch.nn.Module):
         loss = estimate.new_zeros(())
         for size in self.sizes:
             a, b = self._magnitude(estimate, size), self._magnitude(reference, size)
-            convergence = (a - b).norm() / b.norm().clamp_min(1e-3)  # of the batch: a silent crop has no scale
+            scale = b.norm(dim=(1, 2)).mean()  # of the batch: a silent crop has no scale
+            parallel.average([scale])  # of the whole one, so that the loss is a mean over recordings
+            convergence = (a - b).norm(dim=(1, 2)).mean() / scale.clamp_min(1e-3)
             log = (torch.log(a + self.floor) - torch.log(b + self.floor)).abs().mean()
             loss = loss + convergence + log
         return loss / len(self.sizes)

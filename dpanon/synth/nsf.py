@@ -20,6 +20,7 @@ from dpanon.synth.harmonic import SHIFT, Block
 from dpanon.synth.vocoder import SineSource, Vocoder
 
 _SPEAKER = 64
+_SHARE = 0.01  # of what a block adds: a constant in it costs much at the lowest frequencies, so steps have to be small
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class FilterBlock(nn.Module):
             nn.Conv1d(channels, channels, 3, dilation=2**k, padding=2**k) for k in range(layers)
         )
         self.contract = nn.Conv1d(channels, 1, 1)
-        nn.init.normal_(self.contract.weight, std=1e-3)  # begins as what it is given
+        nn.init.normal_(self.contract.weight, std=0.1)
         nn.init.zeros_(self.contract.bias)
 
     def forward(self, signal: Tensor, condition: Tensor) -> Tensor:
@@ -55,7 +56,7 @@ class FilterBlock(nn.Module):
         for layer in self.layers:
             y = layer(x).unflatten(2, (-1, SHIFT)) + steer
             x = x + torch.tanh(y).flatten(2)
-        return signal + self.contract(x)
+        return signal + _SHARE * self.contract(x)
 
 
 class Nsf(Vocoder):

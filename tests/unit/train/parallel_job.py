@@ -10,6 +10,7 @@ from torch import nn
 
 from dpanon.attack.identification import IdentificationConfig, identify
 from dpanon.models.acoustic import AcousticConfig, LogMel
+from dpanon.models.losses import StftLoss
 from dpanon.privacy import BottleneckFrames
 from dpanon.synth.nsf import Nsf, NsfConfig
 from dpanon.train.loop import LoopConfig, train, update
@@ -71,13 +72,14 @@ def vocoder(out: Path) -> dict[str, float]:
     draw = torch.Generator().manual_seed(1)
     content, voice = torch.randn(8, 10, 6, generator=draw), torch.randn(8, 192, generator=draw)
     f0 = 100 + 50 * torch.rand(8, 20, generator=draw)
-    samples, log_mel = 0.1 * torch.randn(8, 3200, generator=draw), LogMel()
+    samples = 0.1 * torch.rand(8, 1, generator=draw) * torch.randn(8, 3200, generator=draw)  # of every loudness
+    log_mel, spectral = LogMel(), StftLoss()
 
     def step(index, rows, rng):
         true = samples[rows]
         mel = model.acoustic(content[rows], f0[rows], voice[rows])
         made = model.wave(mel.detach(), f0[rows], voice[rows], torch.rand(len(rows)))
-        of_acoustic, of_wave = (mel - log_mel(true)).abs().mean(), (log_mel(made) - log_mel(true)).abs().mean()
+        of_acoustic, of_wave = (mel - log_mel(true)).abs().mean(), spectral(made, true)
         update(of_acoustic + of_wave, model, optimizer, 5.0)
         return {"acoustic": of_acoustic.item(), "wave": of_wave.item()}
 
