@@ -120,6 +120,32 @@ def test_what_it_calls_exists_and_takes_the_options_given(recipe):
                 assert option in options_of(path), f"{recipe} gives {option} to {script}, which does not take it"
 
 
+def switches_of(script):
+    """Options of a step that are true or false."""
+    found = re.findall(r"^([a-z][a-z0-9_]*)=(?:true|false)\b", script.read_text(encoding="utf-8"), re.MULTILINE)
+    return {"--" + name.replace("_", "-") for name in found}
+
+
+@each_recipe
+def test_a_switch_of_a_step_is_given_true_or_false(recipe):
+    """With the recipe's own defaults; the values of its variables are those before the first stage."""
+    path = ROOT / recipe / "run.sh"
+    before = path.read_text(encoding="utf-8").split("\nif at_stage", 1)[0]
+    shown = subprocess.run(
+        ["bash", "-c", f"{before}\nset -o posix; set", str(path), "--list", "true"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    values = dict(re.findall(r"^([a-z][a-z0-9_]*)=(.*)$", shown.stdout, re.MULTILINE))
+    for line in code(path):
+        for script, call in re.findall(r"(?<![\w/.])(steps/[\w-]+\.sh)(.*?)(?=steps/[\w-]+\.sh|$)", line):
+            for option, name in re.findall(r'(--[a-z][a-z0-9-]*) "\$(\w+)"', call):
+                if name in values and option in switches_of(ROOT / script):
+                    assert values[name] in ("true", "false"), f"{recipe}: {script} {option} gets '{values[name]}'"
+
+
 @each_recipe
 def test_the_options_that_a_readme_names_exist(recipe):
     """In code: an option is one of run.sh, or of a script that the same line names."""

@@ -45,7 +45,7 @@ esac
 rule+=${keyed_noise:+_keyed$keyed_noise}
 audio=$rule # data/<set>_speech -> data/<set>_speech<level>$audio
 audio+=${epsilon_f0:+_f0eps$epsilon_f0}${mu_f0:+_f0mu$mu_f0}${epsilon_bn:+_bneps$epsilon_bn}
-dp_too=$([ -z "$epsilon_f0$mu_f0$epsilon_bn" ] || echo true) # noise beside that of the voice
+dp_too=$([ -z "$epsilon_f0$mu_f0$epsilon_bn" ] && echo false || echo true) # noise beside that of the voice
 command="cd egs/commonvoice/voxlet && ./run.sh --corpus LibriSpeech --partial $partial --noise-levels '$noise_levels'"
 command+=" --audio-levels '$audio_levels' --speech-speakers '$speech_speakers' --speech-pieces $speech_pieces --speech-utts '$speech_utts'"
 command+=" --sigma-rule $sigma_rule${epsilon_f0:+ --epsilon-f0 $epsilon_f0}${mu_f0:+ --mu-f0 $mu_f0}${epsilon_bn:+ --epsilon-bn $epsilon_bn}"
