@@ -16,7 +16,7 @@ FIGURE = "errors.svg"  # beside the results
 
 HEADER = ("system", "teachers", "queries", "answered", "sigma", "epsilon", "as published", "unit")
 NOTES = (
-    "Errors in per cent of the words, 95 % intervals by Clopper and Pearson over utterances; `test` has new "
+    "Errors in per cent of the {counted}s, 95 % intervals {interval} over utterances; `test` has new "
     "utterances of known speakers, `test_speakers` speakers that no private or public utterance is of. epsilon "
     'is exact (at the delta below), of all answers of the row together, add or remove one unit. "As published" '
     "is the formula of paper D, which amplifies each query anew and ignores that sub-samples overlap: it is no "
@@ -25,6 +25,13 @@ NOTES = (
     "together cost more than each: publish one. MIA: membership inference by the model's confidence; 0.5 is a "
     "coin. "
 )
+
+
+def notes(results: Iterable[dict]) -> str:
+    """How the table is to be read: what is counted (words, syllables, characters), and how its intervals are made."""
+    counted = sorted({values.get("counted", "word") for result in results for values in result["errors"].values()})
+    interval = "by Clopper and Pearson" if counted == ["word"] else "by bootstrap"
+    return NOTES.format(counted="s and ".join(counted), interval=interval)
 
 
 def collect(exp: Path) -> dict[str, dict]:
@@ -40,6 +47,7 @@ def collect(exp: Path) -> dict[str, dict]:
                 raise EvaluationError(f"{file}: another file has figures of {name} on {metrics['set']}")
             system["claim"] = metrics.get("claim") or {}
             system["errors"][metrics["set"]] = {k: metrics[k] for k in ("error", "error_low", "error_high", "num")}
+            system["errors"][metrics["set"]]["counted"] = metrics.get("counted", "word")
         else:
             system["membership"] = {k: metrics.get(k) for k in ("auc", "eer", "eer_floor", "members", "others")}
     if not found:
@@ -74,7 +82,7 @@ def results_markdown(results: Sequence[dict], title: str) -> str:
         f"# Results: {title}\n",
         "Generated from `results/*.json` by `steps/report_commands.sh`; edits are overwritten.\n",
         markdown_table(header, rows),
-        NOTES + (f" delta = {', '.join(deltas)}." if deltas else "") + "\n",
+        notes(results) + (f" delta = {', '.join(deltas)}." if deltas else "") + "\n",
         f"![errors of all systems, and against the number of teachers](results/{FIGURE})\n",
     ]
     for result in results:

@@ -31,6 +31,13 @@ def test_error_against_teachers_is_drawn_from_two_numbers_on():
     assert any("gnmax, epsilon 8, test" in label for label in panels(curves(two)))
 
 
+def test_the_notes_say_what_is_counted():
+    words, syllables = result("nodp", 0.02), result("nodp", 0.02)
+    syllables["errors"]["test"]["counted"] = "syllable"
+    assert "per cent of the words, 95 % intervals by Clopper" in results_markdown([words], "digits")
+    assert "per cent of the syllables, 95 % intervals by bootstrap" in results_markdown([syllables], "Mandarin")
+
+
 def test_the_same_results_give_the_same_figure():
     results = [result("nodp", 0.02), result("gnmax_t50_eps8", 0.1, teachers=50)]
     assert curves(results) == curves(results)
