@@ -152,10 +152,9 @@ def _check(logits: Tensor, targets: Tensor, num_frames: Tensor, num_labels: Tens
 
 def loads(backend: str) -> bool:
     """Whether a backend computes something here: packages may be there and not work."""
+    two, one = torch.tensor([2]), torch.tensor([1])
     try:
-        transducer_loss(
-            torch.zeros(1, 2, 2, 3), torch.ones(1, 1, dtype=torch.long), *torch.tensor([[2], [1]]), 0, backend=backend
-        )
+        transducer_loss(torch.zeros(1, 2, 2, 3), one[None], two, one, backend=backend)
     except MissingDependencyError:
         return False
     return True
