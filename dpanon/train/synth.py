@@ -122,8 +122,11 @@ def train_synth(
     spectral, mel, log_mel = StftLoss(), MelLoss(), LogMel()
     recogniser = RecogniserLoss() if config.recogniser_weight > 0 else None
     trained = nn.ModuleList([model, extractor] if config.joint else [model])
-    optimizer = torch.optim.AdamW(trained.parameters(), lr=config.loop.lr, betas=(0.8, 0.98), weight_decay=0.01)
-    judge_optimizer = torch.optim.AdamW(judges.parameters(), lr=config.loop.lr, betas=(0.8, 0.98))
+    optimizers = {"judge_optimizer": _adamw(judges, config.loop.lr)}
+    if isinstance(model, Vocoder):  # samples send the acoustic model no gradient, so it has a clip of its own, too
+        trained = nn.ModuleList(part for part in model.children() if part is not model.acoustic)
+        optimizers["acoustic_optimizer"] = _adamw(model.acoustic, config.loop.lr)
+    optimizers["optimizer"] = _adamw(trained, config.loop.lr)
     if init is not None and not (out / "checkpoint.pt").exists():
         _begin_with(init, model, judges)
 
@@ -141,13 +144,13 @@ def train_synth(
             own = 0 <= config.own_mel_from <= index
             made = model.wave(mel_made.detach() if own else wanted, *voice, phase)
             loss_acoustic = functional.l1_loss(mel_made, wanted)
+            update(loss_acoustic, model.acoustic, optimizers["acoustic_optimizer"], config.loop.clip)
+            figures = {"acoustic": loss_acoustic.item()}
         else:
-            made, loss_acoustic = model(content, *voice, phase), true.new_zeros(())
+            made, figures = model(content, *voice, phase), {}
         loss_spectral, loss_mel = spectral(made, true), mel(made, true)
-        loss = loss_spectral + config.envelope_weight * loss_mel + loss_acoustic
-        figures = {"stft": loss_spectral.item(), "mel": loss_mel.item()}
-        if isinstance(model, Vocoder):
-            figures["acoustic"] = loss_acoustic.item()
+        loss = loss_spectral + config.envelope_weight * loss_mel
+        figures |= {"stft": loss_spectral.item(), "mel": loss_mel.item()}
         if extractor.codes is not None:
             loss = loss + config.code_weight * cost
             figures["codes"] = cost.item()
@@ -157,19 +160,18 @@ def train_synth(
             figures["heard"] = loss_heard.item()
         if 0 <= config.adversarial_from <= index:
             judge_loss = discriminator_loss(judges, true, made.detach())
-            update(judge_loss, judges, judge_optimizer, config.loop.clip)
+            update(judge_loss, judges, optimizers["judge_optimizer"], config.loop.clip)
             adversarial = generator_loss(judges, true, made)
             loss = loss + config.adversarial_weight * adversarial
             figures |= {"judges": judge_loss.item(), "adversarial": adversarial.item()}
-        update(loss, trained, optimizer, config.loop.clip)
+        update(loss, trained, optimizers["optimizer"], config.loop.clip)
         return figures
 
     done = train(
         out,
         config.loop,
-        ({"extractor": extractor} if config.joint else {})
-        | {"model": model, "optimizer": optimizer, "judges": judges, "judge_optimizer": judge_optimizer},
-        [optimizer, judge_optimizer],
+        ({"extractor": extractor} if config.joint else {}) | {"model": model, "judges": judges} | optimizers,
+        list(optimizers.values()),
         lambda epoch: epoch_batches(data, config.crop, config.batch, config.loop.seed, epoch),
         step,
         label="synth",
@@ -177,6 +179,10 @@ def train_synth(
     if config.joint:
         count_tokens(extractor.eval(), corpus.some_features())
     return done, extractor
+
+
+def _adamw(module: nn.Module, lr: float) -> torch.optim.AdamW:
+    return torch.optim.AdamW(module.parameters(), lr=lr, betas=(0.8, 0.98), weight_decay=0.01)
 
 
 def _begin_with(init: Path, model: nn.Module, judges: nn.Module) -> None:
