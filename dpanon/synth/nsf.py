@@ -20,6 +20,7 @@ from dpanon.synth.harmonic import SHIFT, Block
 from dpanon.synth.vocoder import SineSource, Vocoder
 
 _SPEAKER = 64
+_QUIET = -3.0  # nepers that the source has at the start
 _SHARE = 0.01  # of what a block adds: a constant in it costs much at the lowest frequencies, so steps have to be small
 
 
@@ -46,9 +47,8 @@ class FilterBlock(nn.Module):
         self.layers = nn.ModuleList(
             nn.Conv1d(channels, channels, 3, dilation=2**k, padding=2**k) for k in range(layers)
         )
-        self.contract = nn.Conv1d(channels, 1, 1)
+        self.contract = nn.Conv1d(channels, 1, 1, bias=False)
         nn.init.normal_(self.contract.weight, std=0.1)
-        nn.init.zeros_(self.contract.bias)
 
     def forward(self, signal: Tensor, condition: Tensor) -> Tensor:
         steer = self.steer(condition)[..., None]  # (N, channels, T, 1), the same for all samples of a frame
@@ -71,7 +71,6 @@ class Nsf(Vocoder):
         self.condition = nn.ModuleList(Block(c.condition, 2, _SPEAKER) for _ in range(c.condition_blocks))
         self.gains = nn.Conv1d(c.condition, 2, 1)
         nn.init.zeros_(self.gains.weight)
-        nn.init.constant_(self.gains.bias, -3.0)
         self.harmonic = nn.ModuleList(FilterBlock(c.channels, c.layers, c.condition) for _ in range(c.blocks))
         self.noise = FilterBlock(c.channels, c.layers, c.condition)
 
@@ -86,7 +85,7 @@ class Nsf(Vocoder):
         condition = self.condition_in(torch.cat([normalised(mel).transpose(1, 2), log_f0], 1))  # (N, T, M) -> (N, M, T)
         for block in self.condition:
             condition = block(condition, speaker)
-        gains = functional.pad(torch.exp(self.gains(condition).clamp(-10, 5)), (1, 1), mode="replicate")
+        gains = functional.pad(torch.exp((self.gains(condition) + _QUIET).clamp(-10, 5)), (1, 1), mode="replicate")
         gains = functional.interpolate(gains, scale_factor=SHIFT, mode="linear")[..., SHIFT:-SHIFT]
         harmonic, noise = (self.source(f0, phase) * gains).chunk(2, 1)
         for block in self.harmonic:

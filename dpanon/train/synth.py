@@ -108,7 +108,8 @@ def train_synth(
         ConfigError: the extractor gives content of another size, or ``init`` has a synthesizer of another kind or size.
         MissingDependencyError: hifigan without SpeechBrain, or a recogniser's loss without its packages.
     """
-    takes = getattr(config.network, "acoustic", config.network).content
+    network = config.network
+    takes = network.content if isinstance(network, HarmonicConfig) else network.acoustic.content
     if extractor.config.content != takes:
         raise ConfigError(f"the extractor gives content of {extractor.config.content}, the synthesizer takes {takes}")
     corpus = _Corpus(data, extractor.config.features)
@@ -117,7 +118,7 @@ def train_synth(
     extractor.train(config.joint).requires_grad_(config.joint)
     noise, scale = train_noise(epsilon, extractor.width)
     torch.manual_seed(config.loop.seed)  # of the first weights; nothing here is released
-    model = make_synthesizer(config.network)
+    model = make_synthesizer(network)
     judges: nn.Module = HifiganDiscriminators() if config.discriminators == "hifigan" else Discriminators()
     spectral, mel, log_mel = StftLoss(), MelLoss(), LogMel()
     recogniser = RecogniserLoss() if config.recogniser_weight > 0 else None
