@@ -237,8 +237,9 @@ def summary(result: Result) -> str:
             given = " and ".join(statement["guarantee"]["conditional_on"])
             lines.append(f"  EER floor {floor_words}{f', if {given} tell nothing of the speaker' if given else ''}")
         else:
+            frame = statement["epsilon_frame_worst"]  # none without noise in frames
             lines.append(
-                f"  epsilon of a frame {statement['epsilon_frame_worst']:g}, of an utterance "
+                f"  epsilon {'' if frame is None else f'of a frame {frame:g}, '}of an utterance "
                 f"{statement['epsilon_utterance_median']:g} (median) to {statement['epsilon_utterance_worst']:g}; "
                 f"EER floor {floor_words}"
             )

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 import torch
 
+from dpanon.anonymize.batch import Result
 from dpanon.anonymize.content import Frames, Tokens
 from dpanon.anonymize.pipeline import System
 from dpanon.anonymize.prosody import Boxed, Contour, Converted, Kept, Naive
-from dpanon.anonymize.statement import utterance_row
+from dpanon.anonymize.statement import details, set_statement, utterance_row
 from dpanon.anonymize.systems import DEFAULTS, SYSTEMS, check_parameters, parts_of
+from dpanon.cli.anonymize import summary
 from dpanon.errors import UsageError
 from dpanon.models.bottleneck import Bottleneck, BottleneckConfig
 from dpanon.models.pitch_autoencoder import PitchAutoencoder, PitchAutoencoderConfig
@@ -105,6 +107,22 @@ def test_tokens_cost_by_the_second_and_say_so():
     row = utterance_row("u1", made, keyed=False)
     assert (row["epsilon_token"], row["num_tokens"], row["epsilon_frame"]) == (8.0, num, None)
     assert "the number of frames" in row["conditional_on"]
+
+
+@pytest.mark.parametrize("name", [name for name in SYSTEMS if name != "voxlet"])
+def test_what_was_released_is_summed_up_for_people(name, tmp_path):
+    made = make(name).anonymize(voice(), TARGET)
+    finished = [(utterance_row("u1", made, keyed=False), details(made))]
+    statement = set_statement(name, {}, finished, refused=0, speakers={"u1": "s1"})
+    said = summary(Result(tmp_path, statement, released=1, refused=0, kept=0))
+    if name in ("dp", "dp_bn"):
+        assert "epsilon of a frame 10, of an utterance" in said
+    elif name in ("dp_pitch", "naive"):
+        assert "epsilon of an utterance" in said and "of a frame" not in said
+    elif name in ("token", "dp_contour"):
+        assert "EER floor" in said
+    else:
+        assert "no privacy guarantee" in said
 
 
 def test_parameters_without_mechanism_and_mechanisms_without_parameter():
