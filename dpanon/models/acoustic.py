@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dpanon.synth.harmonic import SHIFT, FrameNetwork
+from dpanon.synth.harmonic import SHIFT, FrameConfig, FrameNetwork
 
 NUM_MEL = 80
 FFT, WINDOW = 1024, 640  # samples: 40 ms in an FFT that leaves no mel filter empty
@@ -19,15 +19,8 @@ _MEAN, _DEVIATION = -3.0, 2.0  # about those of log-mel spectra of speech
 
 
 @dataclass(frozen=True)
-class AcousticConfig:
+class AcousticConfig(FrameConfig):
     """Sizes of the acoustic model."""
-
-    content: int = 256
-    xvector: int = 192
-    channels: int = 256
-    expansion: int = 2
-    slow_blocks: int = 4  # at 20 ms
-    fast_blocks: int = 3  # at 10 ms
 
 
 class AcousticModel(FrameNetwork):

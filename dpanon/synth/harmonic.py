@@ -17,8 +17,8 @@ SAMPLE_RATE = 16000
 
 
 @dataclass(frozen=True)
-class HarmonicConfig:
-    """Sizes of the synthesizer."""
+class FrameConfig:
+    """Sizes of the network at frame rate."""
 
     content: int = 256
     xvector: int = 192
@@ -26,6 +26,12 @@ class HarmonicConfig:
     expansion: int = 2
     slow_blocks: int = 4  # at 20 ms
     fast_blocks: int = 3  # at 10 ms
+
+
+@dataclass(frozen=True)
+class HarmonicConfig(FrameConfig):
+    """Sizes of the synthesizer."""
+
     fft: int = 512
 
 
