@@ -37,7 +37,7 @@ keyed_noise=                 # seed of repeatable noise, for tests: such a relea
 . ./cmd.sh
 . utils/parse_options.sh
 . utils/stages.sh
-
+[ -z "$keyed_noise" ] || [ "$draws" = 1 ] || _misuse "--draws $draws: keyed noise is the same in each; leave out --keyed-noise"
 noise=(--epsilon-f0 "$epsilon_f0" --epsilon-bn "$epsilon_bn" --epsilon-token "$epsilon_token" --mu-f0 "$mu_f0")
 releases=$(python3 -m dpanon.cli.list_releases --system "$system" --draws "$draws" "${noise[@]}") # lines: system, suffix, its noise
 keyed=${keyed_noise:+_keyed$keyed_noise}
