@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # Bottleneck extractor, trained with the noise of its epsilon inside, on public speech -> <bn-dir>/checkpoint.pt
 #
-# <data-dir> has content.scp, f0.scp and xvector.scp. An interrupted training goes on where it was.
+# <data-dir> has the tables of what <config> learns from: content.scp, f0.scp and xvector.scp if it says nothing else, text
+# with a ctc_weight. An interrupted training goes on where it was.
 #
 # Usage: steps/train_bn.sh [options] <config> <data-dir> <bn-dir>
 
 set -euo pipefail
 
 cmd=utils/run.py # utils/run.py here, utils/slurm.py on a cluster
-epsilon=         # of one frame; empty: that of <config>
+epsilon=         # of one frame, inf: no noise; empty: that of <config>
 init=            # <bn-dir> of another run to start from, e.g. at a larger epsilon
 match=           # <bn-dir> whose content this one has to give, so that one synthesizer serves both
 threads=2        # of the processor
@@ -27,8 +28,11 @@ out=$3
 inputs=(config="$config" epsilon="$epsilon" wav="$data/wav.scp")
 options=(--config "$config" --threads "$threads")
 for table in content f0 xvector; do
-  inputs+=("$table=$data/$table.scp")
+  [ ! -e "$data/$table.scp" ] || inputs+=("$table=$data/$table.scp")
 done
+if grep -q '^ctc_weight' "$config"; then
+  inputs+=(text="$data/text")
+fi
 if [ -n "$epsilon" ]; then
   options+=(--set epsilon="$epsilon")
 fi

@@ -18,7 +18,9 @@ from dpanon.models.codes import COLUMN, Codebooks
 
 FEATURES = {"fbank": 80, "whisper": 384}  # values per frame
 CODE_CONTEXT = 100  # frames that a code's posterior is taken to depend on: a second
+MEANS = ("utterance", "public")
 _SCALE = {"fbank": 3.0, "whisper": 1.0}  # about their deviation
+_PUBLIC_MEAN = {"fbank": 12.0, "whisper": 0.0}  # about that of speech at the level of dpanon.features.level
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,9 @@ class BottleneckConfig:
     """Sizes of the extractor."""
 
     features: str = "fbank"  # fbank (10 ms), or whisper: the output of a recogniser's encoder (20 ms)
+    mean: str = (
+        "utterance"  # what is taken off the features: their mean, or one of all speech (public), as in the paper
+    )
     bottleneck: int = 256  # M in the paper
     hidden: int = 256
     factor: int = 80  # inner dimension of a TDNN-F layer
@@ -84,6 +89,8 @@ class Bottleneck(nn.Module):
             self.input = nn.Conv1d(FEATURES["whisper"], c.hidden, 5, padding=2)
         else:
             raise ValueError(f"features must be one of {', '.join(FEATURES)}, got {c.features!r}")
+        if c.mean not in MEANS:
+            raise ValueError(f"mean must be one of {', '.join(MEANS)}, got {c.mean!r}")
         self.encoder = nn.ModuleList(FactorisedTdnn(c.hidden, c.factor, d) for d in c.encoder_dilations)
         self.to_bn = nn.Conv1d(c.hidden, 2 * c.bottleneck, 1)
         self.from_bn = nn.Conv1d(c.bottleneck, c.hidden, 6, stride=2, padding=2)
@@ -108,7 +115,7 @@ class Bottleneck(nn.Module):
         """Features (N, T, 80) at 10 ms, or (N, T/2, 384) at 20 ms, -> bn before noise (N, T, width).
 
         Every frame has unit l1 norm. ``mean`` (N, 1, .) is that of the whole utterance when
-        ``features`` is a part of it.
+        ``features`` is a part of it; a model with a public mean takes that.
         """
         bn = self.dense(features, mean)
         return bn if self.codes is None else self.codes.one_hot(self.codes.quantise(to_columns(bn)), bn.shape[1])
@@ -117,8 +124,12 @@ class Bottleneck(nn.Module):
         """As ``encode``, before codes take the place of it: (N, T, bottleneck)."""
         fast = self.config.features == "fbank"
         num = features.shape[1] if fast else 2 * features.shape[1]
-        mean = features.mean(1, keepdim=True) if mean is None else mean
-        x = ((features - mean) / _SCALE[self.config.features]).transpose(1, 2)  # (N, T, M) -> (N, M, T)
+        taken: Tensor | float
+        if self.config.mean == "public":
+            taken = _PUBLIC_MEAN[self.config.features]
+        else:
+            taken = features.mean(1, keepdim=True) if mean is None else mean
+        x = ((features - taken) / _SCALE[self.config.features]).transpose(1, 2)  # (N, T, M) -> (N, M, T)
         x = functional.pad(x, (0, 1), mode="replicate") if num % 2 else x
         x = functional.relu(self.input(x))
         for layer in self.encoder:
