@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Speaker identification from released features at several epsilons (P_ASI) -> <asi-dir>/<feature>_eps<epsilon>/metrics.json
 #
-# The attacker releases the speech of <data-dir>, trains on 80 % of each speaker and attacks 10 %. Features: bn, f0, and
-# fbank, which is no release and shows what the attacker can do. content.scp and f0.scp, if there, are taken.
+# The attacker releases the speech of <data-dir>, trains on 80 % of each speaker and attacks 10 %. Features: bn, f0,
+# fbank, which is no release and shows what the attacker can do, and bn_tdnnf: the extractor of paper A, one for each
+# epsilon, <extractor>_eps<epsilon>; --bn-config trains them on <data-dir> first. content.scp and f0.scp, if there, are taken.
 #
 # Usage: steps/score_asi.sh [options] <config> <data-dir> <asi-dir>
 
@@ -10,9 +11,12 @@ set -euo pipefail
 
 cmd=utils/run.py        # utils/run.py here, utils/slurm.py on a cluster
 features="fbank bn f0"  # what is attacked
-epsilons="inf 100 10 1" # of one frame (bn), of one utterance (f0); inf: no noise
+epsilons="inf 100 10 1" # of one frame (bn, bn_tdnnf), of one utterance (f0); inf: no noise
 releases=1              # of every utterance, each with new noise
 models=                 # directory of weights; empty: the shipped ones
+bn_config=              # configuration of the extractors of bn_tdnnf, which is then attacked, too
+extractor=exp/bn_tdnnf  # where they are, less _eps<epsilon>
+nj=2                    # parallel jobs of what they learn from
 keyed_noise=            # seed of repeatable noise, for tests
 . utils/parse_options.sh
 . utils/stamps.sh
@@ -25,6 +29,13 @@ config=$1
 data=$2
 asi=$3
 
+if [ -n "$bn_config" ]; then
+  case " $features " in *" bn_tdnnf "*) ;; *) features+=" bn_tdnnf" ;; esac
+  [ -e "$data/content.scp" ] || steps/extract_content.sh --nj "$nj" --cmd "$cmd" "$data"
+  for epsilon in $epsilons; do
+    steps/train_bn.sh --cmd "$cmd" --epsilon "$epsilon" "$bn_config" "$data" "${extractor}_eps$epsilon"
+  done
+fi
 inputs=(config="$config" wav="$data/wav.scp" utt2spk="$data/utt2spk" releases="$releases" models="$models")
 inputs+=(keyed_noise="$keyed_noise")
 for feature in $features; do
@@ -33,10 +44,12 @@ for feature in $features; do
     if { [ "$feature" = fbank ] && [ "$epsilon" != inf ]; } || already_done "$out" "${inputs[@]}"; then
       continue
     fi
+    of=() # bn_tdnnf
+    [ "$feature" != bn_tdnnf ] || of=(--extractor "${extractor}_eps$epsilon")
     # shellcheck disable=SC2086  # cmd is a command and its options
     $cmd "$out/attack.log" \
       python3 -m dpanon.cli.score_asi --config "$config" --feature "$feature" --epsilon "$epsilon" \
-      --releases "$releases" --models "$models" --keyed-noise "$keyed_noise" "$data" "$out"
+      --releases "$releases" --models "$models" --keyed-noise "$keyed_noise" "${of[@]}" "$data" "$out"
     mark_done "$out" "$out/metrics.json"
   done
 done

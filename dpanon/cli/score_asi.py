@@ -5,18 +5,21 @@ The speech of <data-dir> is released here, by the attacker, who trains on one pa
 
 import math
 from pathlib import Path
+from pickle import UnpicklingError
 
 import torch
 
 from dpanon.attack.identification import IdentificationConfig, identify
-from dpanon.attack.released import FEATURES, release_features, system_of
+from dpanon.attack.released import FEATURES, Extracted, extracted, release_features, system_of
 from dpanon.cli import ArgumentParser, run
+from dpanon.cli.export_models import load_bottleneck
 from dpanon.config import load_config, parse_set
 from dpanon.data.data_dir import DataDir
-from dpanon.errors import UsageError
+from dpanon.errors import DpanonError, UsageError
 from dpanon.evaluate.metrics import write_metrics
 from dpanon.privacy import KeyedNoise, SystemNoise
 from dpanon.train import parallel
+from dpanon.train.bottleneck import TrainBottleneckConfig
 
 
 def parse_args(argv=None):
@@ -24,14 +27,27 @@ def parse_args(argv=None):
     parse_set(parser)
     parser.add_argument("--feature", choices=FEATURES, required=True)
     parser.add_argument(
-        "--epsilon", type=float, required=True, help="of one frame (bn) or utterance (f0); inf: no noise"
+        "--epsilon", type=float, required=True, help="of one frame (bn, bn_tdnnf) or utterance (f0); inf: no noise"
     )
     parser.add_argument("--releases", type=int, default=1, help="of every utterance, each with new noise (default: 1)")
     parser.add_argument("--models", default="", help="directory of weights (default: the shipped ones)")
+    parser.add_argument(
+        "--extractor", default="", metavar="DIR", help="of bn_tdnnf: made by steps/train_bn.sh with this epsilon"
+    )
     parser.add_argument("--keyed-noise", default="", metavar="SEED", help="repeatable noise, for tests")
     parser.add_argument("data", type=Path, metavar="data-dir")
     parser.add_argument("out", type=Path, metavar="out-dir")
     return parser.parse_args(argv)
+
+
+def load_extracted(directory: Path, epsilon: float) -> Extracted:
+    """What an extractor of steps/train_bn.sh releases; UsageError if that is not what ``directory`` has."""
+    try:
+        trained_for = load_config(TrainBottleneckConfig, directory / "config.yaml").epsilon
+        network = load_bottleneck(directory)
+    except (DpanonError, OSError, KeyError, RuntimeError, UnpicklingError) as error:
+        raise UsageError(f"{directory}: no extractor of steps/train_bn.sh: {error}") from error
+    return extracted(network, trained_for, epsilon)
 
 
 def main(argv=None):
@@ -41,7 +57,12 @@ def main(argv=None):
     torch.set_num_threads(1)
     config = load_config(IdentificationConfig, args.config, args.set)
     data = DataDir.read(args.data)
-    system = system_of(args.feature, args.epsilon, Path(args.models) if args.models else None)
+    if args.extractor and args.feature != "bn_tdnnf":
+        raise UsageError(f"--extractor is for the feature bn_tdnnf, not for {args.feature}")
+    if args.extractor:
+        system = load_extracted(Path(args.extractor), args.epsilon)
+    else:
+        system = system_of(args.feature, args.epsilon, Path(args.models) if args.models else None)
     clear = math.isinf(args.epsilon)
 
     def noise(number):

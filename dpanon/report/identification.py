@@ -14,8 +14,13 @@ from dpanon.report.plots import LINES, svg
 from dpanon.report.tables import markdown_table, provenance_line
 
 FILE = Path("curves") / "identification.json"  # below the results folder
-LABELS = {"bn": "bottleneck", "f0": "f0", "fbank": "log-mel energies (no release)"}
-UNITS = {"bn": "frame", "f0": "utterance", "fbank": "-"}
+LABELS = {
+    "bn": "bottleneck",
+    "bn_tdnnf": "bottleneck of a TDNN-F on log-mel (paper A)",
+    "f0": "f0",
+    "fbank": "log-mel energies (no release)",
+}
+UNITS = {"bn": "frame", "bn_tdnnf": "frame", "f0": "utterance", "fbank": "-"}
 HEADER = (
     "feature",
     "epsilon",
