@@ -118,7 +118,7 @@ if at_stage 5 "attack: ASV trained on data/train* of each system -> EER, linkabi
     fi
   done
   if [ "$identify" = true ]; then
-    steps/score_asi.sh --cmd "$gpu_cmd" --models "$models" "$conf/asi.yaml" data/train exp/asi
+    steps/score_asi.sh --nj "$nj" --cmd "$gpu_cmd" --models "$models" --bn-config "$conf/bn_tdnnf.yaml" "$conf/asi.yaml" data/train exp/asi
     steps/plot_asi.sh --command "cd egs/librispeech/anon && ./run.sh --identify true --partial $partial" exp/asi results
   fi
 fi
