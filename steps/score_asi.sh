@@ -41,11 +41,13 @@ inputs+=(keyed_noise="$keyed_noise")
 for feature in $features; do
   for epsilon in $epsilons; do
     out=$asi/${feature}_eps$epsilon
-    if { [ "$feature" = fbank ] && [ "$epsilon" != inf ]; } || already_done "$out" "${inputs[@]}"; then
+    of=() learned=() # of bn_tdnnf
+    if [ "$feature" = bn_tdnnf ]; then
+      of=(--extractor "${extractor}_eps$epsilon") learned=(extractor="${extractor}_eps$epsilon/checkpoint.pt")
+    fi
+    if { [ "$feature" = fbank ] && [ "$epsilon" != inf ]; } || already_done "$out" "${inputs[@]}" "${learned[@]}"; then
       continue
     fi
-    of=() # bn_tdnnf
-    [ "$feature" != bn_tdnnf ] || of=(--extractor "${extractor}_eps$epsilon")
     # shellcheck disable=SC2086  # cmd is a command and its options
     $cmd "$out/attack.log" \
       python3 -m dpanon.cli.score_asi --config "$config" --feature "$feature" --epsilon "$epsilon" \
