@@ -1,6 +1,8 @@
 """The attacker of P_ASI: tells speakers who can be told, nobody else, and says when it is a bad one."""
 
+import dataclasses
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -9,12 +11,19 @@ import torch
 from dpanon.attack import released
 from dpanon.attack.identification import IdentificationConfig, SpeakerNet, identify, split
 from dpanon.attack.sanity import flags, sanity
-from dpanon.cli import plot_asi, report, score_asi
+from dpanon.cli import plot_asi, report, run, score_asi
+from dpanon.cli.export_models import load_bottleneck
+from dpanon.config import load_config, save_config
 from dpanon.data.arrays import ArrayWriter
+from dpanon.data.audio import read_audio
 from dpanon.errors import ConfigError, UsageError
 from dpanon.evaluate import EvaluationError
 from dpanon.evaluate.metrics import write_metrics
+from dpanon.features.fbank import fbank
+from dpanon.features.level import normalise_level
+from dpanon.models.bottleneck import Bottleneck, BottleneckConfig
 from dpanon.privacy import BottleneckFrames, KeyedNoise
+from dpanon.train.bottleneck import TrainBottleneckConfig
 from dpanon.train.loop import LoopConfig
 
 CONFIG = IdentificationConfig(
@@ -167,11 +176,74 @@ def test_what_is_attacked_went_through_the_system(data):
 
 @pytest.mark.parametrize(
     ("feature", "epsilon", "message"),
-    [("bn", 0.0, "epsilon must be > 0"), ("bn", float("nan"), "must be > 0"), ("fbank", 1.0, "fbank with noise")],
-)
+    [("bn", 0.0, "epsilon must be > 0"), ("bn", float("nan"), "must be > 0"), ("fbank", 1.0, "fbank with noise"),
+     ("bn_tdnnf", 1.0, "give --extractor")],
+)  # fmt: skip
 def test_senseless_attacks_are_refused(feature, epsilon, message):
     with pytest.raises(UsageError, match=message):
         released.system_of(feature, epsilon)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A training directory of an extractor of epsilon 10, with the weights that it began with."""
+    directory = tmp_path_factory.mktemp("exp") / "bn_tdnnf_eps10"
+    model = BottleneckConfig(mean="public", bottleneck=8, hidden=8, factor=4, content=8, encoder_dilations=(1,))
+    save_config(TrainBottleneckConfig(LoopConfig(1), epsilon=10.0, model=model), directory / "config.yaml")
+    torch.manual_seed(0)
+    state = {f"model.{name}": value for name, value in Bottleneck(model).state_dict().items()}
+    torch.save({"state": {"both": state}}, directory / "checkpoint.pt")
+    return directory
+
+
+def test_a_trained_extractor_is_released_by_the_mechanism_of_its_epsilon(trained, data):
+    def noise(utt):
+        return KeyedNoise(3, utt, "asi")
+
+    found = released.release_features("bn_tdnnf", score_asi.load_extracted(trained, 10.0), data, noise)
+    network, utt = load_bottleneck(trained).eval(), data.utts[1]
+    frames = network.encode(torch.from_numpy(fbank(normalise_level(read_audio(data.wav(utt)))))[None])[0].detach()
+    wanted = BottleneckFrames(10.0, 8).release(frames.numpy(), noise(utt)).value
+    np.testing.assert_allclose(found[utt], wanted, atol=1e-3)  # float16
+    assert np.abs(found[utt] - frames.numpy()).mean() > 0.1  # scale 0.2
+    save_config(
+        dataclasses.replace(load_config(TrainBottleneckConfig, trained / "config.yaml"), epsilon=np.inf),
+        trained.parent / "clear/config.yaml",
+    )
+    shutil.copy(trained / "checkpoint.pt", trained.parent / "clear")
+    clear = score_asi.load_extracted(trained.parent / "clear", np.inf)
+    plain = released.release_features("bn_tdnnf", clear, data, noise)[utt]
+    np.testing.assert_allclose(plain, frames.numpy(), atol=1e-3)
+
+
+def test_a_trained_extractor_is_attacked_from_the_command_line(trained, data, tmp_path):
+    config = tmp_path / "asi.yaml"
+    config.write_text("loop: {steps: 8, warmup: 1}\nchannels: 4\npooled: 4\nembedding: 4\nreplicates: 20\nbatch: 8\n")
+    options = ["--config", str(config), "--feature", "bn_tdnnf", "--extractor", str(trained), "--keyed-noise", "1"]
+    found = []
+    for name in ("a", "b"):
+        score_asi.main([*options, "--epsilon", "10", str(data.path), str(tmp_path / name)])
+        found.append(json.loads((tmp_path / name / "metrics.json").read_text()))
+    assert found[0]["feature"] == "bn_tdnnf" and found[0]["epsilon"] == 10.0
+    assert found[0]["error"] == found[1]["error"]
+    plot_asi.main([str(tmp_path / "a"), str(tmp_path / "results")])
+    assert "bottleneck of a TDNN-F on log-mel" in (tmp_path / "results/identification.svg").read_text()
+
+
+@pytest.mark.parametrize("command", [{}, {"epsilon": "1"}, {"feature": "bn"}, {"broken": True}])
+def test_a_directory_that_is_not_of_this_extractor_is_one_line(trained, data, tmp_path, command, capsys):
+    directory = tmp_path if not command else trained
+    if "broken" in command:
+        directory = shutil.copytree(trained, tmp_path / "broken")
+        (directory / "checkpoint.pt").write_bytes(b"not weights")
+    options = ["--feature", command.get("feature", "bn_tdnnf"), "--epsilon", command.get("epsilon", "10")]
+    options += ["--set", "loop.steps=1", "--extractor", str(directory), str(data.path), str(tmp_path / "out")]
+    with pytest.raises(SystemExit) as ended:
+        run(score_asi.main, options)
+    said = capsys.readouterr().err.strip().splitlines()[-1]
+    wanted = {"epsilon": "trained with epsilon 10", "feature": "--extractor is for", "broken": "no extractor of"}
+    assert ended.value.code == 2 and said.startswith("error: ") and not (tmp_path / "out").exists()
+    assert wanted.get(next(iter(command), ""), "no extractor of steps/train_bn.sh") in said
 
 
 def test_from_attack_to_report(tmp_path, data, capsys, monkeypatch):

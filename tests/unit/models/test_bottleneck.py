@@ -1,3 +1,5 @@
+import dataclasses
+
 import pytest
 import torch
 
@@ -43,3 +45,24 @@ def test_context_says_how_far_a_frame_sees(net):
     y[:, : 2 * (middle - net.context // 2) - 2] += 5.0
     a, b = (net.decode(net.encode(z, mean))[:, middle] for z in (x, y))
     torch.testing.assert_close(a, b)
+
+
+def test_a_public_mean_is_the_same_for_every_utterance_and_part_of_it(net):
+    """With it, a frame depends on its neighbours only; the mean of an utterance tells every frame of all others."""
+    torch.manual_seed(0)
+    public = Bottleneck(dataclasses.replace(CONFIG, mean="public")).eval()
+    public.load_state_dict(net.state_dict())  # the same weights: it is not learned
+    x = 12.0 + torch.randn(1, 200, 80)
+    far = x.clone()
+    far[:, 150:] += 5.0
+    torch.testing.assert_close(public.encode(x)[:, :50], public.encode(far)[:, :50], rtol=0, atol=0)
+    assert (net.encode(x)[:, :50] - net.encode(far)[:, :50]).abs().max() > 1e-4
+    torch.testing.assert_close(public.encode(x, x.mean(1, keepdim=True)), public.encode(x), rtol=0, atol=0)
+    torch.testing.assert_close(net.encode(x, torch.full((1, 1, 80), 12.0)), public.encode(x), rtol=0, atol=0)
+    with pytest.raises(ValueError, match="mean must be one of utterance, public"):
+        Bottleneck(dataclasses.replace(CONFIG, mean="speaker"))
+
+
+def test_a_configuration_of_before_means_the_mean_of_the_utterance(net):
+    x = torch.randn(1, 30, 80)
+    torch.testing.assert_close(net.encode(x), net.encode(x + 3.0), rtol=1e-4, atol=1e-5)
