@@ -11,6 +11,7 @@ cmd=utils/run.py # utils/run.py here, utils/slurm.py on a cluster
 bn=              # bottleneck extractors
 f0=              # f0 auto-encoders
 synth=           # synthesizers
+intonation=      # intonation networks of the extractors of the same names
 . utils/parse_options.sh
 . utils/stamps.sh
 
@@ -36,6 +37,7 @@ add() { # option, name=directory ...
   add bn $bn
   add f0 $f0
   add synth $synth
+  add intonation $intonation
 }
 if already_done "$out" "${inputs[@]}"; then
   exit 0

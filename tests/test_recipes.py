@@ -170,6 +170,7 @@ def configurations():
     from dpanon.train.dpsgd import DpSgdConfig
     from dpanon.train.footprint import FootprintConfig
     from dpanon.train.gender import TrainGenderConfig
+    from dpanon.train.intonation import TrainIntonationConfig
     from dpanon.train.pitch import TrainPitchConfig
     from dpanon.train.plan import PlanConfig
     from dpanon.train.queries import QueriesConfig
@@ -187,6 +188,7 @@ def configurations():
         "f0": TrainPitchConfig,
         "footprint": FootprintConfig,
         "gender": TrainGenderConfig,
+        "intonation": TrainIntonationConfig,
         "plan": PlanConfig,
         "queries": QueriesConfig,
         "speaker": TrainSpeakerConfig,

@@ -10,17 +10,19 @@ whose ``content`` and ``prosody`` both add noise. What the others leave open, th
 
 import hashlib
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from dpanon.anonymize.content import Clean, Content, parts
-from dpanon.anonymize.prosody import Prosody
+from dpanon.anonymize.prosody import Expected, Prosody
 from dpanon.anonymize.voxlet import ReleasedVoice
 from dpanon.data.audio import num_frames
 from dpanon.features.f0 import extract_f0
 from dpanon.features.level import normalise_level
+from dpanon.models.intonation import Intonation
 from dpanon.privacy import Guarantee, KeyedNoise, SystemNoise
 from dpanon.privacy.sampling import NoiseSource
 from dpanon.synth.targets import Target, TargetPool
@@ -43,10 +45,21 @@ class Anonymized:
     facts: dict[str, float] = field(default_factory=dict)  # more about the noise, for privacy.jsonl
 
 
+class Piece(NamedTuple):
+    """Decoded content (1, (right - left) / 2, M) of frames [left, right), of which [start, stop) is made."""
+
+    start: int
+    stop: int
+    left: int
+    right: int
+    content: Tensor
+
+
 class System:
     """An anonymization system: how it releases content and prosody, and what speaks.
 
-    With a ``voice`` (system voxlet) the target is not chosen: it is the recording's own x-vector, released.
+    With a ``voice`` (system voxlet) the target is not chosen: it is the recording's own x-vector, released. With an
+    ``intonation``, ``prosody`` is told the contour that the released content lets expect.
     """
 
     def __init__(
@@ -58,10 +71,11 @@ class System:
         pool: TargetPool,
         f0_method: str = "swift",
         voice: ReleasedVoice | None = None,
+        intonation: Intonation | None = None,
     ):
         self.name, self.content, self.prosody = name, content, prosody
         self.extractor, self.synthesizer, self.pool = content.extractor, synthesizer, pool
-        self.f0_method, self.voice = f0_method, voice
+        self.f0_method, self.voice, self.intonation = f0_method, voice, intonation
 
     def promise(self, num_frames: int, sampler: str) -> Guarantee:
         """What the release of an utterance of so many frames promises, before it is made."""
@@ -85,13 +99,14 @@ class System:
         noise = SystemNoise() if noise is None else noise
         f0 = extract_f0(samples, self.f0_method)
         content, content_claim = self.content.release(samples, noise)
-        pitch = self.prosody.release(f0, noise)
+        pieces = self._decode(content, num)
+        pitch = self.prosody.release(f0, noise, self._expect(pieces))
         noisy = content_claim is not None or pitch.guarantee is not None
         voice = None if self.voice is None else self.voice.release(samples, noisy, noise)
         # private until here; from here on only the released values are used
         whole = self._whole(content_claim, pitch.guarantee, noise.sampler)
         target = target if voice is None else voice.target
-        made = self._synthesize(content, pitch.of(target), target, noise)
+        made = self._synthesize(pieces, pitch.of(target), target, noise)
         alone, facts = None, {}
         if voice is not None:
             alone, facts = _given_open(voice.guarantee, content_claim, pitch.guarantee), voice.facts
@@ -109,19 +124,37 @@ class System:
             whole = whole.compose(claim)
         return _given_open(whole, content, f0)
 
-    def _synthesize(self, content: Clean, f0: np.ndarray, target: Target, noise: NoiseSource | None) -> np.ndarray:
+    def _decode(self, content: Clean, num: int) -> list[Piece]:
+        """Released content, as the networks behind it take it: part by part, with what each sees around it."""
+        context = self.extractor.context + max(
+            self.synthesizer.context, 0 if self.intonation is None else self.intonation.context
+        )
+        return [
+            Piece(start, stop, left, right, self.extractor.decode(content(left, right)))
+            for start, stop, left, right in parts(num, context)
+        ]
+
+    def _expect(self, pieces: list[Piece]) -> Expected | None:
+        """What released content lets expect of the contour."""
+        if self.intonation is None:
+            return None
+        made = []
+        for piece in pieces:
+            whole = self.intonation(piece.content)[0].numpy()
+            made.append(whole[piece.start - piece.left : piece.stop - piece.left])
+        return Expected(np.concatenate(made), self.intonation.errors.numpy())
+
+    def _synthesize(self, pieces: list[Piece], f0: np.ndarray, target: Target, noise: NoiseSource | None) -> np.ndarray:
         """Released content and f0 (T,) -> samples (160 T,), part by part, faded into each other."""
         generator = _excitation(noise)
         xvector = torch.from_numpy(target.xvector)[None]
-        context = self.extractor.context + self.synthesizer.context
         out = np.zeros(len(f0) * SHIFT, dtype=np.float32)
         # the pulse train runs through all parts: each starts in the phase that the frames before it left
         cycles = np.concatenate([[0.0], np.cumsum(f0.astype(np.float64) * SHIFT / 16000.0)])
-        for start, stop, left, right in parts(len(f0), context):
-            decoded = self.extractor.decode(content(left, right))
+        for start, stop, left, right, content in pieces:
             phase = torch.tensor([cycles[left] % 1.0])
-            piece = self._voice(decoded, torch.from_numpy(f0[left:right])[None], xvector, phase, generator)
-            out[start * SHIFT : stop * SHIFT] = piece[(start - left) * SHIFT : (stop - left) * SHIFT]
+            made = self._voice(content, torch.from_numpy(f0[left:right])[None], xvector, phase, generator)
+            out[start * SHIFT : stop * SHIFT] = made[(start - left) * SHIFT : (stop - left) * SHIFT]
         peak = float(np.abs(out).max()) if len(out) else 0.0
         return out * np.float32(_PEAK / peak) if peak > _PEAK else out
 

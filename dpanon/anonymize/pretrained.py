@@ -4,6 +4,7 @@
     pretrained/synth_<name>.safetensors  synthesizer; an extractor without one goes with that of the next larger epsilon
     pretrained/f0_<name>.safetensors     pitch auto-encoder        name: eps100, eps10, eps1 (of one utterance)
     pretrained/contour.json              public shape of f0 contours (rank, radius and centre of LowRankPitch)
+    pretrained/intonation_<name>.safetensors  optional: the contour that content of bn_<name> lets expect
     pretrained/targets.safetensors       pseudo-speakers
     pretrained/speaker.safetensors       auto-encoder of x-vectors (system voxlet)
 
@@ -33,6 +34,7 @@ from dpanon.errors import UsageError
 from dpanon.features.xvector import load_extractor
 from dpanon.models.bottleneck import Bottleneck, BottleneckConfig
 from dpanon.models.gender_autoencoder import GenderAutoencoder, GenderAutoencoderConfig
+from dpanon.models.intonation import Intonation, IntonationConfig
 from dpanon.models.pitch_autoencoder import PitchAutoencoder, PitchAutoencoderConfig
 from dpanon.models.speaker_vae import SpeakerVae, SpeakerVaeConfig
 from dpanon.models.tokens import num_symbols
@@ -44,6 +46,7 @@ _NETWORKS: dict[str, tuple[Any, Any]] = {
     "bn": (Bottleneck, BottleneckConfig),
     "f0": (PitchAutoencoder, PitchAutoencoderConfig),
     "gender": (GenderAutoencoder, GenderAutoencoderConfig),
+    "intonation": (Intonation, IntonationConfig),
     "speaker": (SpeakerVae, SpeakerVaeConfig),
 }
 
@@ -62,7 +65,7 @@ def save_network(network: nn.Module, path: Path, facts: dict[str, str]) -> None:
 
 
 def load_network(kind: str, path: Path) -> nn.Module:
-    """A network of ``kind`` (bn, f0, synth, gender or speaker), in eval mode, without gradients.
+    """A network of ``kind`` (bn, f0, synth, gender, intonation or speaker), in eval mode, without gradients.
 
     Raises:
         MissingDependencyError: a synthesizer that needs SpeechBrain, and there is none.
@@ -128,7 +131,8 @@ def load_system(
         epsilon_token: of one token (content ``tokens``).
         epsilon_f0: of one utterance (prosody ``box`` and ``naive``). Any value: the nearest trained weights serve,
             the noise is always that of the value asked for.
-        mu_f0: of one utterance (prosody ``contour``).
+        mu_f0: of one utterance (prosody ``contour``, which corrects what the content lets expect, where the weights
+            have an intonation network of the extractor).
         models: directory of weights, the shipped ones by default.
         mu, noise_level, sigma_rule: of voxlet, see ``dpanon.anonymize.embeddings.speaker_mechanism``.
         voice_model: directory with speaker.safetensors for voxlet; that of ``models`` by default.
@@ -145,7 +149,9 @@ def load_system(
     pool = TargetPool.load(_existing(models / "targets.safetensors"))
     released, weights = _content(content, noise, models)
     voice = _voice(voice_model or models, pool, mu, noise_level, sigma_rule) if name == "voxlet" else None
-    return System(name, released, _prosody(prosody, noise, models), _synth(weights, models), pool, voice=voice)
+    parts = released, _prosody(prosody, noise, models), _synth(weights, models), pool
+    intonation = _intonation(weights, models) if prosody == "contour" else None
+    return System(name, *parts, voice=voice, intonation=intonation)
 
 
 def _content(part: str, noise: Mapping[str, float], models: Path) -> tuple[Content, str]:
@@ -181,6 +187,11 @@ def _prosody(part: str, noise: Mapping[str, float], models: Path) -> Prosody:
     nearest = min(trained, key=lambda e: abs(math.log(e / epsilon)))
     network = _load("f0", f"eps{nearest:g}", models)
     return Boxed(network, PitchBox(epsilon, network.config.channels))
+
+
+def _intonation(weights: str, models: Path) -> Intonation | None:
+    path = models / f"intonation_{weights}.safetensors"
+    return load_network("intonation", path) if path.is_file() else None  # type: ignore[return-value]
 
 
 def _trained_for(epsilon: float, models: Path) -> float:

@@ -4,7 +4,8 @@ Kept       as it is (Anon of paper A, table 2)
 Converted  the contour, in the target's mean and deviation (Anon+PC)
 Naive      Laplace noise on f0 itself, as wide as voices are: the baseline of the paper
 Boxed      Laplace noise in the pitch auto-encoder's latent (DP pitch)
-Contour    a few coefficients with Gaussian noise: one budget for the utterance, whatever its length
+Contour    a few coefficients with Gaussian noise: one budget for the utterance, whatever its length. They correct the
+           contour that the released content lets expect, where there is a network that tells it
 """
 
 from __future__ import annotations
@@ -42,21 +43,29 @@ class Pitch:
         return np.exp(target.log_f0_mean + target.log_f0_std * contour).astype(np.float32)
 
 
+@dataclass(frozen=True)
+class Expected:
+    """A contour (T,) in deviations, told by released content, and the mean square errors of its slow coefficients."""
+
+    contour: np.ndarray
+    errors: np.ndarray
+
+
 class Prosody(Protocol):
     """A way to release f0."""
 
     def guarantee(self, num_frames: int, sampler: str) -> Guarantee | None:
         """Of the utterance; None without noise."""
 
-    def release(self, f0: np.ndarray, noise: NoiseSource) -> Pitch:
-        """f0 (T,) in Hz, 0 where there is none."""
+    def release(self, f0: np.ndarray, noise: NoiseSource, expected: Expected | None = None) -> Pitch:
+        """f0 (T,) in Hz, 0 where there is none; ``expected`` depends on the recording through releases only."""
 
 
 class Kept:
     def guarantee(self, num_frames: int, sampler: str) -> None:
         return None
 
-    def release(self, f0: np.ndarray, noise: NoiseSource) -> Pitch:
+    def release(self, f0: np.ndarray, noise: NoiseSource, expected: Expected | None = None) -> Pitch:
         return Pitch(_log(f0), False, None)
 
 
@@ -64,7 +73,7 @@ class Converted:
     def guarantee(self, num_frames: int, sampler: str) -> None:
         return None
 
-    def release(self, f0: np.ndarray, noise: NoiseSource) -> Pitch:
+    def release(self, f0: np.ndarray, noise: NoiseSource, expected: Expected | None = None) -> Pitch:
         return Pitch(normalise_log_f0(f0), True, None)
 
 
@@ -77,7 +86,7 @@ class Naive:
     def guarantee(self, num_frames: int, sampler: str) -> Guarantee:
         return self.box.guarantee(sampler)
 
-    def release(self, f0: np.ndarray, noise: NoiseSource) -> Pitch:
+    def release(self, f0: np.ndarray, noise: NoiseSource, expected: Expected | None = None) -> Pitch:
         released = self.box.release(((_log(f0) - LOW) / (HIGH - LOW))[None], noise)
         return Pitch(LOW + (HIGH - LOW) * np.clip(released.value[0], 0.0, 1.0), False, released.guarantee)
 
@@ -89,7 +98,7 @@ class Boxed:
     def guarantee(self, num_frames: int, sampler: str) -> Guarantee:
         return self.box.guarantee(sampler)
 
-    def release(self, f0: np.ndarray, noise: NoiseSource) -> Pitch:
+    def release(self, f0: np.ndarray, noise: NoiseSource, expected: Expected | None = None) -> Pitch:
         latent = self.network.encode(torch.from_numpy(normalise_log_f0(f0))[None])[0]
         released = self.box.release(latent, noise)
         decoded = self.network.decode(torch.from_numpy(released.value)[None], self.box.scale(len(f0)))
@@ -103,9 +112,13 @@ class Contour:
     def guarantee(self, num_frames: int, sampler: str) -> Guarantee:
         return self.mechanism.guarantee(sampler)
 
-    def release(self, f0: np.ndarray, noise: NoiseSource) -> Pitch:
+    def release(self, f0: np.ndarray, noise: NoiseSource, expected: Expected | None = None) -> Pitch:
         released = self.mechanism.release(normalise_log_f0(f0), noise)
-        return Pitch(self.mechanism.contour(released.value, len(f0), shrink=True), True, released.guarantee)
+        if expected is None:
+            values = self.mechanism.contour(released.value, len(f0), shrink=True)
+        else:
+            values = self.mechanism.correct(released.value, expected.contour, expected.errors[: self.mechanism.rank])
+        return Pitch(values, True, released.guarantee)
 
 
 def _log(f0: np.ndarray) -> np.ndarray:

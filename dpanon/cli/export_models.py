@@ -17,9 +17,11 @@ from dpanon.cli import ArgumentParser, run
 from dpanon.config import load_config, save_config
 from dpanon.errors import UsageError
 from dpanon.models.bottleneck import Bottleneck
+from dpanon.models.intonation import Intonation
 from dpanon.models.pitch_autoencoder import PitchAutoencoder
 from dpanon.synth.choose import make_synthesizer
 from dpanon.train.bottleneck import TrainBottleneckConfig
+from dpanon.train.intonation import TrainIntonationConfig
 from dpanon.train.loop import save_atomically
 from dpanon.train.pitch import TrainPitchConfig
 from dpanon.train.synth import TrainSynthConfig
@@ -27,13 +29,13 @@ from dpanon.train.synth import TrainSynthConfig
 
 def main(argv: list[str] | None = None) -> None:
     parser = ArgumentParser(description=__doc__)
-    for kind in ("bn", "synth", "f0"):
+    for kind in ("bn", "synth", "f0", "intonation"):
         parser.add_argument(f"--{kind}", action="append", default=[], metavar="NAME=DIR")
     parser.add_argument("--targets", type=Path, metavar="DIR")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args(argv)
     args.out.mkdir(parents=True, exist_ok=True)
-    load = {"bn": load_bottleneck, "synth": load_synth, "f0": load_pitch}
+    load = {"bn": load_bottleneck, "synth": load_synth, "f0": load_pitch, "intonation": load_intonation}
     for kind, make in load.items():
         for item in getattr(args, kind):
             name, equals, directory = item.partition("=")
@@ -79,6 +81,12 @@ def load_pitch(directory: Path) -> PitchAutoencoder:
     saved = torch.load(directory / "model.pt", map_location="cpu", weights_only=True)
     network.gains, network.gain_scales = torch.zeros_like(saved["gains"]), torch.zeros_like(saved["gain_scales"])
     network.load_state_dict(saved)
+    return network
+
+
+def load_intonation(directory: Path) -> Intonation:
+    network = Intonation(load_config(TrainIntonationConfig, directory / "config.yaml").model)
+    network.load_state_dict(torch.load(directory / "model.pt", map_location="cpu", weights_only=True))
     return network
 
 

@@ -114,10 +114,25 @@ class LowRankPitch:
         if shrink:
             signal = self.radius**2 / (self.rank + 2)  # variance per axis of a uniform point of the ball
             values = self.centre + (values - self.centre) * signal / (signal + self.sigma**2)
-        padded = np.zeros(count("num_frames", num_frames))
-        used = values[: num_frames - 1]
-        padded[1 : len(used) + 1] = used * math.sqrt(num_frames)
-        return to_float32(fft.idct(padded, norm="ortho"))
+        return to_float32(_curve(values, count("num_frames", num_frames)))
+
+    def correct(self, coefficients: Any, expected: Any, variance: Any) -> np.ndarray:
+        """The contour expected of something else, corrected by released coefficients. Post-processing.
+
+        Args:
+            coefficients: (rank,), released.
+            expected: (T,) a contour that does not depend on what was released here but through other releases.
+            variance: (rank,) mean square error of its coefficients; each is corrected by this one's share of the
+                variance, beside that of the noise.
+
+        Returns:
+            (T,) float32.
+        """
+        values = shaped("coefficients", coefficients, "(rank,)", self.rank)
+        contour = shaped("expected contour", expected, "(T,)", None)
+        variance = shaped("variance", variance, "(rank,)", self.rank)
+        share = variance / (variance + self.sigma**2)
+        return to_float32(contour + _curve(share * (values - self.coefficients(contour)), len(contour)))
 
     def clip(self, coefficients: np.ndarray) -> np.ndarray:
         """(rank,) -> (rank,) float64 minus the centre, provably in the ball."""
@@ -134,3 +149,11 @@ class LowRankPitch:
 
     def __repr__(self) -> str:
         return f"LowRankPitch(mu={self.mu:g}, rank={self.rank}, radius={self.radius:g})"
+
+
+def _curve(coefficients: np.ndarray, num_frames: int) -> np.ndarray:
+    """The contour (num_frames,) of slow coefficients (rank,), the mean of a contour not among them."""
+    padded = np.zeros(num_frames)
+    used = coefficients[: num_frames - 1]
+    padded[1 : len(used) + 1] = used * math.sqrt(num_frames)
+    return fft.idct(padded, norm="ortho")

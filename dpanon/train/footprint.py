@@ -18,6 +18,7 @@ from dpanon.config import load_config
 from dpanon.errors import ConfigError, MissingDependencyError
 from dpanon.models.acoustic import NUM_MEL
 from dpanon.models.bottleneck import FEATURES, Bottleneck
+from dpanon.models.intonation import Intonation
 from dpanon.models.pitch_autoencoder import PitchAutoencoder
 from dpanon.synth.choose import make_synthesizer
 from dpanon.synth.discriminators import Discriminators
@@ -25,6 +26,7 @@ from dpanon.synth.harmonic import SHIFT, HarmonicNoise
 from dpanon.synth.hifigan import HifiganDiscriminators
 from dpanon.synth.vocoder import Vocoder
 from dpanon.train.bottleneck import NUM_PHONES, Heads, TrainBottleneckConfig
+from dpanon.train.intonation import TrainIntonationConfig
 from dpanon.train.pitch import TrainPitchConfig
 from dpanon.train.synth import TrainSynthConfig
 
@@ -85,15 +87,19 @@ def networks(conf: Path, plan: FootprintConfig, chosen: str = "harmonic") -> lis
     synths = [load_config(TrainSynthConfig, conf / f"{name}.yaml") for name in ("synth", "synth_codes")]
     f0 = load_config(TrainPitchConfig, conf / "f0.yaml")
     asi = load_config(IdentificationConfig, conf / "asi.yaml")
+    told = load_config(TrainIntonationConfig, conf / "intonation.yaml")
     first = synths[0].model
     if first.content != bn.model.content:
         raise ConfigError(
             f"{conf}: synth.yaml takes content of {first.content}, bn_start.yaml gives {bn.model.content}"
         )
+    if told.model.content != first.content:
+        raise ConfigError(f"{conf}: intonation.yaml takes content of {told.model.content}, not of {first.content}")
     if any(synth.network != first for synth in synths):
         raise ConfigError(f"{conf}: synth_codes.yaml begins with synth.yaml's weights: other sizes")
     with torch.device("meta"):  # no memory is taken
         extractor, synthesizer, pitch = Bottleneck(bn.model), HarmonicNoise(first), PitchAutoencoder(f0.model)
+        intonation = Intonation(told.model).eval()
         heads, judges = Heads(bn.model.content, TEACHER, NUM_PHONES, XVECTOR, FEATURES["fbank"]), Discriminators()
         speakers = SpeakerNet(asi, bn.model.bottleneck, plan.attack_speakers).eval()
         step = 1 if bn.model.features == "fbank" else 2
@@ -102,6 +108,7 @@ def networks(conf: Path, plan: FootprintConfig, chosen: str = "harmonic") -> lis
         dense = torch.empty(1, SECOND, bn.model.bottleneck)
     of_bn = flops(lambda: extractor.decode(extractor.dense(frames)))
     of_synth = of_bn + flops(lambda: synthesizer.envelopes(content, contour, xvector))
+    of_intonation = of_bn / PASSES + flops(lambda: intonation(content))  # the extractor stays as it is
     of_synth += 4 / PASSES * 2 * ENCODER * SECOND / 2 if synths[0].recogniser_weight else 0.0
 
     def hours(of_second: float, config) -> float:
@@ -117,6 +124,7 @@ def networks(conf: Path, plan: FootprintConfig, chosen: str = "harmonic") -> lis
         ),
         Network("discriminators in training", size(judges), 1, 0.0),
         *_vocoders(conf, plan, chosen, len(synths), of_bn, bn.model.content),
+        Network("intonation", size(intonation), len(synths), len(synths) * hours(of_intonation, told)),
         Network("f0 auto-encoder", size(pitch), plan.epsilons, plan.epsilons * hours(of_f0, f0)),
         Network("speaker classifier (P_ASI)", size(speakers), attacks, attacks * hours(of_asi, asi)),
         *_ecapa(conf, plan),

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from dpanon.anonymize import content as parts_of_content
 from dpanon.anonymize.batch import Result
 from dpanon.anonymize.content import Frames, Tokens
 from dpanon.anonymize.pipeline import System
@@ -13,6 +14,7 @@ from dpanon.anonymize.systems import DEFAULTS, SYSTEMS, check_parameters, parts_
 from dpanon.cli.anonymize import summary
 from dpanon.errors import UsageError
 from dpanon.models.bottleneck import Bottleneck, BottleneckConfig
+from dpanon.models.intonation import Intonation, IntonationConfig
 from dpanon.models.pitch_autoencoder import PitchAutoencoder, PitchAutoencoderConfig
 from dpanon.models.tokens import num_symbols, num_tokens
 from dpanon.privacy import BottleneckFrames, KeyedNoise, LowRankPitch, PitchBox, TokenResponse
@@ -42,7 +44,9 @@ def make(name):
         "contour": lambda: Contour(LowRankPitch(1.0, 3)),
     }
     part, pitch = SYSTEMS[name]
-    return System(name, content[part](), prosody[pitch](), synth, TargetPool([TARGET]))
+    told = Intonation(IntonationConfig(content=16, hidden=8, dilations=(1, 2))).eval().requires_grad_(False)
+    intonation = told if pitch == "contour" else None
+    return System(name, content[part](), prosody[pitch](), synth, TargetPool([TARGET]), intonation=intonation)
 
 
 def voice(hz=120.0, num=16000):
@@ -97,6 +101,32 @@ def test_pitch_is_kept_or_moved():
 def test_naive_pitch_is_drowned_in_the_range_of_voices():
     f0 = make("naive").prosody.release(np.full(400, 120.0), KeyedNoise(1, "u", "release")).of(TARGET)
     assert f0.min() >= 59.0 and f0.max() <= 401.0 and np.mean((f0 < 61) | (f0 > 399)) > 0.9
+
+
+def test_a_contour_with_little_budget_is_the_one_that_released_content_lets_expect(monkeypatch):
+    """And it is told of the noisy content: with other noise there, it is another one."""
+    system = make("dp_contour")
+    system.prosody = Contour(LowRankPitch(1e-6, 3))
+    given = []
+    release = system.prosody.release
+    monkeypatch.setattr(system.prosody, "release", lambda *a: given.append((a[2], made := release(*a))) or made)
+    for key in (1, 2):
+        system.anonymize(voice(), TARGET, KeyedNoise(key, "u", "release"))
+    (first, pitch), (second, _) = given
+    np.testing.assert_allclose(pitch.values, first.contour, atol=1e-4)
+    assert first.contour.shape == (100,) and first.contour.std() > 0
+    assert np.abs(first.contour - second.contour).max() > 0
+
+
+def test_the_expected_contour_of_a_long_recording_has_no_seams(monkeypatch):
+    system = make("dp_contour")
+    system.content = Frames(system.extractor)  # without noise, which would differ
+    content, _ = system.content.release(voice(num=48000), None)
+    whole = system._expect(system._decode(content, 300)).contour
+    monkeypatch.setattr(parts_of_content, "CHUNK", 60)
+    pieces = system._decode(content, 300)
+    assert len(pieces) == 5
+    np.testing.assert_allclose(system._expect(pieces).contour, whole, atol=1e-4)
 
 
 def test_tokens_cost_by_the_second_and_say_so():

@@ -75,6 +75,22 @@ def test_the_centre_is_where_nothing_is_known():
     assert np.corrcoef(shrunk, public)[0, 1] > 0.9
 
 
+def test_what_is_expected_of_a_contour_is_corrected_by_its_share():
+    time = np.linspace(0, 1, 240)
+    expected = np.sin(9 * time)
+    errors = np.full(3, 0.5)
+    weak, strong = LowRankPitch(1e-3, rank=3, radius=0.8), LowRankPitch(1e4, rank=3, radius=0.8)
+    true = np.array([0.3, -0.2, 0.1])
+    np.testing.assert_allclose(weak.correct(true, expected, errors), expected, atol=1e-4)
+    np.testing.assert_allclose(strong.coefficients(strong.correct(true, expected, errors)), true, atol=1e-4)
+    half = LowRankPitch(2.0, rank=3, radius=0.5)  # sigma^2 = 0.25
+    middle = half.correct(true, expected, np.full(3, 0.25))
+    np.testing.assert_allclose(half.coefficients(middle), (true + half.coefficients(expected)) / 2, atol=1e-5)
+    for wrong in ((true[:2], expected, errors), (true, expected[None], errors), (true, expected, errors[:1])):
+        with pytest.raises(PrivacyError):
+            half.correct(*wrong)
+
+
 def test_a_latent_is_clipped_and_gets_2_c_over_epsilon():
     mechanism = ClippedLatent(15.0, 18.35, 20_000)
     assert mechanism.scale == pytest.approx(2.44667, abs=1e-4)

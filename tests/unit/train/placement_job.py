@@ -19,11 +19,13 @@ from dpanon.data.data_dir import DataDir
 from dpanon.errors import MissingDependencyError
 from dpanon.models.acoustic import AcousticConfig
 from dpanon.models.bottleneck import Bottleneck, BottleneckConfig
+from dpanon.models.intonation import IntonationConfig
 from dpanon.synth.harmonic import HarmonicConfig
 from dpanon.synth.hifigan import HifiganConfig
 from dpanon.synth.nsf import NsfConfig
 from dpanon.train import parallel
 from dpanon.train.bottleneck import TrainBottleneckConfig, train_bottleneck
+from dpanon.train.intonation import TrainIntonationConfig, train_intonation
 from dpanon.train.loop import LoopConfig
 from dpanon.train.pitch import TrainPitchConfig, train_pitch
 from dpanon.train.synth import TrainSynthConfig, train_synth
@@ -121,6 +123,8 @@ def trainings(data: DataDir, out: Path) -> None:
         bn = TrainBottleneckConfig(once, 10.0, config, crop=40, batch=2, phone_weight=1.0)
         train_bottleneck(bn, data, out / f"bn_{features}", match=Bottleneck(small).eval())
     train_pitch(TrainPitchConfig(once, 100.0, crop=40, batch=2), data, out / "f0")
+    intonation = TrainIntonationConfig(once, IntonationConfig(content=8, hidden=8, dilations=(1,)), **crops)
+    train_intonation(intonation, Bottleneck(small), 10.0, data, out / "intonation")
     for name, options in synths.items():
         config = TrainSynthConfig(once, synthesizer=name, **options, **crops)
         try:

@@ -23,7 +23,7 @@ CONF = Path(__file__).parents[3] / "egs/librispeech/anon/conf"
 def test_the_recipe_can_be_built_at_either_scale(scale, capsys):
     plan_anon.main([str(CONF / scale)])
     printed = capsys.readouterr().out
-    for name in ("bottleneck extractor", "synthesizer", "f0 auto-encoder", "speaker classifier", "GiB  in all"):
+    for name in ("extractor", "synthesizer", "intonation", "f0 auto-encoder", "speaker classifier", "GiB  in all"):
         assert name in printed
 
 
@@ -89,6 +89,7 @@ def test_operations_are_counted():
         ("synth.yaml", "joint: true", "joint: true\nmodel: {content: 9}", "gives 256"),
         ("synth_codes.yaml", "joint: true", "joint: true\nmodel: {channels: 9}", "other sizes"),
         ("synth_nsf.yaml", "nsf: {", "nsf: {acoustic: {content: 9}, ", "synth_nsf.yaml takes content of 9"),
+        ("intonation.yaml", "crop: 600", "model: {content: 9}", "intonation.yaml takes content of 9"),
         ("footprint.yaml", "systems: 2", "systems: -2", "must be finite and > 0"),
         ("f0.yaml", "crop: 400", "corp: 400", "did you mean 'crop'"),
     ],

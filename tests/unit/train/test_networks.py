@@ -1,6 +1,7 @@
 """Every training runs on a made data directory, and changes what it should and nothing else."""
 
 import dataclasses
+import shutil
 
 import numpy as np
 import pytest
@@ -10,14 +11,18 @@ from dpanon.anonymize.pretrained import load_network
 from dpanon.cli import export_models
 from dpanon.cli.export_models import load_bottleneck, save_bottleneck
 from dpanon.config import load_config, save_config
+from dpanon.data.arrays import ArrayWriter, load_scp
+from dpanon.data.data_dir import DataDir
 from dpanon.errors import ConfigError
 from dpanon.models.acoustic import AcousticConfig, LogMel
 from dpanon.models.bottleneck import Bottleneck, BottleneckConfig
+from dpanon.models.intonation import IntonationConfig
 from dpanon.synth.choose import name_of
 from dpanon.synth.harmonic import HarmonicConfig
 from dpanon.synth.hifigan import HifiganConfig
 from dpanon.synth.nsf import Nsf, NsfConfig
 from dpanon.train.bottleneck import TrainBottleneckConfig, augment, blur, train_bottleneck
+from dpanon.train.intonation import TrainIntonationConfig, train_intonation
 from dpanon.train.loop import LoopConfig
 from dpanon.train.pitch import TrainPitchConfig, train_pitch
 from dpanon.train.synth import TrainSynthConfig, train_synth
@@ -209,6 +214,77 @@ def test_pitch_trains_and_measures_its_gains(data, tmp_path):
     assert np.isfinite(figures["correlation"])
     assert len(saved["gains"]) == len(saved["gain_scales"]) and (saved["gains"] >= 0).all()
     assert saved["gain_scales"].tolist() == sorted(saved["gain_scales"].tolist())
+
+
+@pytest.fixture
+def sung(data, tmp_path) -> DataDir:
+    """The data with an f0 that is the first of the extractor's features."""
+    path = tmp_path / "sung"
+    shutil.copytree(data.path, path)
+    content = load_scp(path / "content.scp")
+    (path / "f0.scp").unlink()
+    with ArrayWriter(path / "f0.scp") as writer:
+        for utt in data.utts:
+            slow = np.convolve(content[utt][:, 0], np.ones(5) / 5, "same")
+            writer[utt] = np.float32(120 * np.exp(0.3 * np.repeat(slow, 2)))
+    return DataDir.read(path)
+
+
+def test_intonation_is_learned_from_content_of_others(sung, tmp_path):
+    torch.manual_seed(0)
+    extractor = Bottleneck(dataclasses.replace(SMALL, features="whisper"))
+    before = {name: value.clone() for name, value in extractor.state_dict().items()}
+
+    def passes(features, mean, noise, scale):  # an extractor that hides nothing
+        return features[..., :8] - mean[..., :8], torch.zeros(())
+
+    extractor.transmit = passes
+    sizes = IntonationConfig(content=8, hidden=16, dilations=(1,), dropout=0.0)
+    config = TrainIntonationConfig(LoopConfig(steps=80, warmup=5, lr=1e-2), sizes, crop=100, batch=2)
+    figures = train_intonation(config, extractor, None, sung, tmp_path / "made")
+    assert figures["correlation"] > 0.75 and figures["held_out"] == 1
+    saved = torch.load(tmp_path / "made" / "model.pt", weights_only=True)
+    assert (saved["errors"] > 0).all() and saved["errors"].sum() < 0.5, "of a contour of unit energy"
+    save_config(config, tmp_path / "made" / "config.yaml")
+    (tmp_path / "made" / "figures.json").write_text("{}")
+    export_models.main(["--intonation", f"plain={tmp_path / 'made'}", "--out", str(tmp_path / "models")])
+    again = load_network("intonation", tmp_path / "models" / "intonation_plain.safetensors")
+    torch.testing.assert_close(again.errors, saved["errors"])
+    for name, value in extractor.state_dict().items():
+        assert torch.equal(value, before[name])
+
+
+def test_intonation_goes_through_every_noise(data, tmp_path):
+    """Each step draws a factor; without noise, content is as it is."""
+    extractor, seen = Bottleneck(dataclasses.replace(SMALL, features="whisper")), set()
+    transmit = extractor.transmit
+    extractor.transmit = lambda x, mean, noise, scale: seen.add(round(scale, 3)) or transmit(x, mean, noise, scale)
+    config = TrainIntonationConfig(LOOP, IntonationConfig(content=8, hidden=8, dilations=(1,)), crop=100, batch=2)
+    config = dataclasses.replace(config, loop=dataclasses.replace(LOOP, steps=30))
+    assert np.isfinite(train_intonation(config, extractor, 10.0, data, tmp_path / "noisy")["error"])
+    assert seen == {0.2, 0.667, 2.0}
+    seen.clear()
+    train_intonation(config, extractor, None, data, tmp_path / "clear")
+    assert seen == {0.0}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model": IntonationConfig(content=9)}, "gives content of 8, model.content is 9"),
+        ({"crop": 150, "batch": 9}, "a batch takes 9"),
+    ],
+)
+def test_intonation_that_cannot_be_trained_is_an_error(data, tmp_path, changes, message):
+    config = TrainIntonationConfig(LOOP, IntonationConfig(content=8, hidden=8, dilations=(1,)), crop=100, batch=2)
+    with pytest.raises(ConfigError, match=message):
+        train_intonation(
+            dataclasses.replace(config, **changes),
+            Bottleneck(dataclasses.replace(SMALL, features="whisper")),
+            None,
+            data,
+            tmp_path,
+        )
 
 
 def test_augmentation_moves_frames_and_mean_alike():

@@ -44,7 +44,7 @@ def test_without_a_gpu_it_is_the_cpu():
     assert parallel.place() == torch.device("cpu") and parallel.tensor(np.ones(2)).device.type == "cpu"
 
 
-@pytest.mark.parametrize("name", ["train_bn", "train_synth", "train_f0", "score_asi"])
+@pytest.mark.parametrize("name", ["train_bn", "train_synth", "train_f0", "train_intonation", "score_asi"])
 def test_a_command_finds_its_place_before_it_makes_anything(name):
     source = (Path(parallel.__file__).parents[1] / "cli" / f"{name}.py").read_text(encoding="utf-8")
     main = source[source.index("def main(") :]
