@@ -36,13 +36,14 @@ class TrainIntonationConfig:
     crop: int = 600  # frames
     batch: int = 12
     factors: tuple[float, ...] = (1.0, 1.0, 1.0, 0.3, 0.1)  # of epsilon; each step draws one: other noise is heard, too
+    unvoiced: float = 0.1  # weight of frames without a voice, where a contour is a straight line
     held_out: int = 10  # every so many-th speaker measures and does not train
 
     def __post_init__(self):
         if not self.factors or not all(math.isfinite(factor) and factor > 0 for factor in self.factors):
             raise ValueError(f"factors are of epsilon, finite and > 0, got {list(self.factors)}")
-        if self.held_out < 2:
-            raise ValueError("held_out must be at least 2")
+        if self.held_out < 2 or not 0 < self.unvoiced <= 1:
+            raise ValueError("held_out must be at least 2, unvoiced in (0, 1]")
 
 
 def train_intonation(
@@ -85,7 +86,8 @@ def train_intonation(
         b = corpus.batch(batch)
         model.train()
         estimate = model(content_of(b["features"], b["mean"], int(rng.integers(len(noises)))))
-        errors = (b["voiced"] * (estimate - b["contour"]).square()).sum(1) / b["voiced"].sum(1).clamp_min(1.0)
+        weight = config.unvoiced + (1 - config.unvoiced) * b["voiced"]
+        errors = (weight * (estimate - b["contour"]).square()).sum(1) / weight.sum(1)
         loss = errors.mean()
         update(loss, model, optimizer, config.loop.clip)
         return {"error": loss.item()}
