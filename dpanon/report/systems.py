@@ -45,21 +45,26 @@ def curves(rows: Sequence[Mapping]) -> str:
     trade, pitch, cost = figure.subplots(1, 3)
     kinds = sorted({row["kind"] for row in rows})
     colour = {kind: LINES[i % len(LINES)] for i, kind in enumerate(kinds)}
+    named = set()  # in the legend
     for row in rows:
         for condition, mark in (("oa", "o"), ("aa", "s")):
             eer = row.get(f"eer_{condition}")
             if eer and "asr" in row:
+                label = f"{row['kind']}, {condition}"
+                point = 100 * eer["eer"], 100 * row["asr"]["wer"]
                 trade.errorbar(
-                    100 * eer["eer"],
-                    100 * row["asr"]["wer"],
+                    *point,
                     xerr=_span(eer, "eer"),
                     yerr=_span(row["asr"], "wer"),
                     fmt=mark,
                     color=colour[row["kind"]],
-                    label=f"{row['name']}, {condition}",
+                    label=None if label in named else label,
                     linewidth=0.8,
                     markersize=4,
                 )
+                named.add(label)
+                noise = ", ".join(value for _, value in _VALUE.findall(row["name"]))
+                trade.annotate(noise, point, (3, 2), textcoords="offset points", fontsize=5)
     trade.set_xlabel("EER of the strongest attacker / %", fontsize=8)
     trade.set_ylabel("WER / %", fontsize=8)
     for axes, x, y, label in (

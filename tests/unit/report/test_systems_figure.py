@@ -49,6 +49,9 @@ def test_the_figure(tmp_path, capsys):
     assert text.startswith("<?xml") and "4 systems" in capsys.readouterr().out
     main([str(tmp_path)])
     assert (tmp_path / "systems.svg").read_text() == text, "the same figures, the same file"
+    for said in ("dp, oa", "dp, aa", "10, 100", "10, 10"):
+        times = 2 if said == "10, 100" else 1  # a point of oa and one of aa
+        assert text.count(f"<!-- {said} -->") == times, "a kind is named once, a point says its noise"
 
 
 def test_no_results_are_an_error(tmp_path):
