@@ -169,7 +169,8 @@ def score_asv(
         for backend_name in config.backends:
             backend = load_backend(backend_name, extractor_name, asv)
             scores = _scores(backend, trials, enrolment, tested)
-            attacks.append(measure(f"{extractor_name}+{backend_name}", scores, trials, trial, config))
+            shown = getattr(extractor, "attacker", extractor_name)  # of a trained one: which
+            attacks.append(measure(f"{shown}+{backend_name}", scores, trials, trial, config))
     attacks.sort(key=lambda attack: attack.metrics["eer"])
     return attacks
 

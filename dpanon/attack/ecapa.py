@@ -5,14 +5,16 @@ Frontend ``fbank`` needs no hub: 80 log-mel energies, mean-subtracted, training 
 ``wavlm`` takes microsoft/wavlm-large from a hub and learns with it; begun from an ECAPA that was trained on original
 speech (``init``), that is fine-tuning, as 2026 has it.
 
-A badly trained attacker flatters every anonymizer, so the accuracy on training speakers goes into training.json and a
-warning is printed when it is low.
+A badly trained attacker flatters every anonymizer, so the accuracy on training speakers goes into training.json; when
+it is low a warning is printed, and dpanon.attack.sanity says so beside the EER.
 """
 
 import hashlib
+import json
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +36,6 @@ from dpanon.features.fbank import NUM_MEL, fbank
 from dpanon.train.loop import LoopConfig, train, update
 
 FRONTENDS = ("fbank", "wavlm")
-POOR_ACCURACY = 0.5
 _INSTALL = "the attacker ECAPA needs SpeechBrain: pip install 'dpanon[speechbrain]'"
 
 
@@ -54,11 +55,14 @@ class EcapaConfig:
     scale: float = 30.0
     weight_decay: float = 2e-6
     workers: int = 4  # recordings read at once
+    kept: int = 0  # crops whose features stay in memory: with little speech, each is read once and not in every epoch
     replicates: int = 1000  # of the bootstrap by speaker, in scoring
 
     def __post_init__(self):
         if self.frontend not in FRONTENDS:
             raise ValueError(f"unknown frontend {self.frontend!r}; choose one of {', '.join(FRONTENDS)}")
+        if self.kept < 0:
+            raise ValueError(f"kept must be >= 0, got {self.kept}")
         if len(self.channels) != 5:
             raise ValueError(f"channels has {len(self.channels)} entries; ECAPA-TDNN has 5 layers")
 
@@ -173,11 +177,15 @@ def train_ecapa(
         order = np.random.default_rng((config.loop.seed, epoch)).permutation(len(groups))
         return [groups[i] for i in order]
 
+    @lru_cache(config.kept)
+    def piece(k: int, crop: Crop) -> np.ndarray:
+        return net.prepare(_cut(sets[k], crop))
+
     with ThreadPoolExecutor(config.workers) as pool:
 
         def step(index: int, batch: list[tuple[int, Crop]], rng: np.random.Generator) -> dict[str, float]:
             both.train()
-            pieces = list(pool.map(lambda item: net.prepare(_cut(sets[item[0]], item[1])), batch))
+            pieces = list(pool.map(lambda item: piece(*item), batch))
             x = torch.from_numpy(np.stack(pieces)).to(device)
             y = torch.tensor([label[sets[k].speaker(crop.utt)] for k, crop in batch], device=device)[:, None]
             logits = head(net(x)[:, None])  # (N, 1, speakers)
@@ -203,7 +211,10 @@ def _cut(data: DataDir, crop: Crop) -> np.ndarray:
 
 
 class TrainedEcapa:
-    """The extractor in a directory of ``train_ecapa``. Its name holds a digest of the weights: caches must not mix."""
+    """The extractor in a directory of ``train_ecapa``. Its name holds a digest of the weights: caches must not mix.
+
+    ``attacker`` is what tables call it: ``ecapa``, ``ecapa-tuned`` if it began with other weights, and with ``-wavlm``.
+    """
 
     def __init__(self, asv: Path):
         weights = asv / "ecapa.safetensors"
@@ -216,6 +227,9 @@ class TrainedEcapa:
         with weights.open("rb") as file:
             self.name = f"ecapa-{config.frontend}-{hashlib.file_digest(file, 'sha256').hexdigest()[:12]}"
         self.dim = config.dim
+        record = asv / "training.json"
+        tuned = record.is_file() and json.loads(record.read_text(encoding="utf-8")).get("fine_tuned")
+        self.attacker = "ecapa" + ("-wavlm" if config.frontend == "wavlm" else "") + ("-tuned" if tuned else "")
 
     @torch.inference_mode()
     def embed(self, samples: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Is a measured P_ASI privacy, or a badly trained attacker? Checks of the figures of attacks."""
+"""Is a measured P_ASI or EER privacy, or a badly trained attacker? Checks of the figures of attacks."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,6 +8,8 @@ import numpy as np
 from dpanon.evaluate.intervals import clopper_pearson
 
 ABLE = 0.9  # an attacker who errs more often than this on features without noise is a badly trained one
+POOR_ACCURACY = 0.5  # of its own training crops: an attacker who tells fewer apart is a badly trained one
+POOR_EER = 0.2  # of the same network on original speech
 
 
 def flags(found: Mapping[str, Any], num_train: int, ended: bool) -> list[str]:
@@ -62,3 +64,29 @@ def sanity(rows: Sequence[Mapping[str, Any]], control: Sequence[Mapping[str, Any
                 f"badly trained attacker: epsilon {weaker['epsilon']:g} with more errors than {stronger['epsilon']:g}"
             )
     return said
+
+
+def verification_flags(training: Mapping[str, Any]) -> list[str]:
+    """What in its training.json makes the EER of a trained attacker say little about a better one.
+
+    A back-end that is solved in closed form has no ``accuracy`` there, and no flag.
+    """
+    accuracy, chance = training.get("accuracy"), 1 / max(1, training.get("num_speakers", 1))
+    if accuracy is None or accuracy >= POOR_ACCURACY:
+        return []
+    if accuracy <= 2 * chance:
+        return ["badly trained attacker: its training crops are told apart no better than by chance"]
+    return [f"badly trained attacker: it tells whose {100 * accuracy:.1f} % of its own training crops are"]
+
+
+def control_flags(attacker: str, original: Mapping[str, float]) -> list[str]:
+    """The same for the network of an attacker, by its EER on original speech.
+
+    Args:
+        attacker: ``<extractor>+<back-end>``; one that was fine-tuned (``-tuned``) has the control of its network.
+        original: attacker -> EER, condition oo.
+    """
+    eer = original.get(attacker.replace("-tuned+", "+"))
+    if eer is None or eer <= POOR_EER:
+        return []
+    return [f"badly trained attacker: the same network makes {100 * eer:.1f} % errors on original speech"]

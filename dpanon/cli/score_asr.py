@@ -1,19 +1,25 @@
 """Word error rate of a released set, in two actions. Called by steps/score_asr.sh.
 
 transcribe <shard> <text>          words of every utterance of a shard, not normalised -> table <text>
+           --model <folder>        by a recogniser of steps/train_transducer.sh; --features: the set with what it hears
 score <data-dir> <text> <out-dir>  against the set's own text -> <out-dir>/metrics.json
 """
 
 from pathlib import Path
 
+import torch
+
 from dpanon.cli import ArgumentParser, boolean, run
 from dpanon.data.data_dir import DataDir, read_table
+from dpanon.data.tokens import decode
 from dpanon.errors import UsageError
 from dpanon.evaluate import EvaluationError
 from dpanon.evaluate.ceiling import channel_bits, text_bits
 from dpanon.evaluate.claims import read_claim
 from dpanon.evaluate.metrics import write_metrics
 from dpanon.evaluate.wer import Transcriber, transcribe_set, word_error_rate
+from dpanon.models.transducer import load_transducer
+from dpanon.train.transducer import read_speech, recognise
 
 
 def parse_args(argv=None):
@@ -24,6 +30,7 @@ def parse_args(argv=None):
     for action in (transcribe, score):
         action.add_argument("--model", default="tiny.en", help="or the path of a CTranslate2 model (default: tiny.en)")
         action.add_argument("--beam-size", type=int, default=5, help="1: greedy (default: 5)")
+    transcribe.add_argument("--features", type=Path, help="data-dir with fbank.scp or content.scp (default: <shard>)")
     transcribe.add_argument("data", type=Path, metavar="shard")
     transcribe.add_argument("text", type=Path)
     score.add_argument("--baseline", type=boolean, default=False, help="the set is clear speech (default: false)")
@@ -44,12 +51,23 @@ def main(argv=None):
 
 def transcribe(args):
     data = DataDir.read(args.data)
-    words = transcribe_set({utt: data.wav(utt) for utt in data.utts}, Transcriber(args.model, args.beam_size))
+    if (Path(args.model) / "model.pt").is_file():
+        words = transcribe_by_own(args, data.utts)
+    else:
+        words = transcribe_set({utt: data.wav(utt) for utt in data.utts}, Transcriber(args.model, args.beam_size))
     args.text.parent.mkdir(parents=True, exist_ok=True)
     tmp = args.text.with_name(f".{args.text.name}.tmp")
     tmp.write_text("".join(f"{utt} {words[utt]}".rstrip() + "\n" for utt in data.utts), encoding="utf-8")
     tmp.replace(args.text)
     print(f"{args.text}: words of {len(words)} utterances")
+
+
+def transcribe_by_own(args, utts):
+    torch.set_num_threads(1)
+    model, tokens = load_transducer(Path(args.model) / "model.pt")
+    speech = read_speech(DataDir.read(args.features or args.data), utts, model.config.features)
+    said = recognise(model, speech, args.beam_size)
+    return {utt: decode(numbers, tokens) for utt, numbers in zip(utts, said, strict=True)}
 
 
 def score(args):
@@ -59,7 +77,7 @@ def score(args):
         data.table("text"), read_table(args.text), [data.speaker(utt) for utt in data.table("text")]
     )
     if args.recogniser == "":
-        raise UsageError("--transcripts needs the name of their recogniser, as --recogniser NAME")
+        raise UsageError("words of another recogniser than Whisper need its name, as --recogniser NAME")
     name = args.recogniser or f"Whisper {args.model}, beam {args.beam_size}"
     metrics |= {"data": str(args.data), "recogniser": name, "u_asr": 1 - metrics["wer"]}
     found, most = text_bits(metrics["num_words"], metrics["wer_high"]), channel_bits(claim.rows or ({},))

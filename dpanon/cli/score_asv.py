@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 
 from dpanon.attack.asv import CONDITIONS, AsvConfig, below_floor, knowledge, score_asv, write_scores
+from dpanon.attack.sanity import verification_flags
 from dpanon.attack.trials import PROTOCOLS, make_trials
 from dpanon.cli import ArgumentParser, boolean, run
 from dpanon.config import load_config
@@ -59,12 +60,14 @@ def main(argv=None):
     }
     record = args.asv / "training.json"
     training = json.loads(record.read_text(encoding="utf-8")) if record.is_file() else {}
+    flags = verification_flags(training)
     system, name = args.system or claim.system, args.trial.resolve().name
     for rank, attack in enumerate(attacks):
         refuted = below_floor(attack.metrics, claim.eer_floor)
         metrics = shared | attack.metrics | {"strongest": rank == 0}
         metrics["knowledge"] = knowledge(condition, attack.attacker, training)
         metrics |= {"broken": broken_assumption(claim)} if refuted else {}
+        metrics |= {"flags": flags} if flags else {}
         write_scores(args.out / attack.attacker / "scores", trials, attack.scores)
         write_metrics(args.out / attack.attacker, "asv", system, name, metrics)
         if rank == 0:
@@ -74,6 +77,8 @@ def main(argv=None):
         f"{args.out}: {condition}, EER {100 * best['eer']:.1f} % [{100 * best['eer_low']:.1f}, "
         f"{100 * best['eer_high']:.1f}] by {best['attacker']}, floor: {floor_text(claim.eer_floor)}"
     )
+    for flag in flags:
+        print(f"warning: {flag}; its EER says little about a better attacker")
     winners = [attack.attacker for attack in attacks if below_floor(attack.metrics, claim.eer_floor)]
     if winners:
         words = (

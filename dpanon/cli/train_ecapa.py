@@ -4,7 +4,8 @@ from pathlib import Path
 
 import torch
 
-from dpanon.attack.ecapa import POOR_ACCURACY, EcapaConfig, train_ecapa
+from dpanon.attack.ecapa import EcapaConfig, train_ecapa
+from dpanon.attack.sanity import POOR_ACCURACY
 from dpanon.cli import ArgumentParser, boolean, run
 from dpanon.config import load_config, parse_set
 from dpanon.data.data_dir import DataDir

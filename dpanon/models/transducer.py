@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from dpanon.errors import DataDirError
+from dpanon.models import ctc_search
 from dpanon.models.transducer_encoder import LEAST, REDUCTION, TransducerConfig, choose_encoder, make_encoder
 from dpanon.models.transducer_loss import WholeLattice
 
@@ -36,7 +37,8 @@ class Transducer(nn.Module):
     """Encoder, prediction network and joint.
 
     Shape:
-        fbank: ``(N, T, 80)`` log-mel; num_frames ``(N,)``; targets ``(N, U)`` without blanks.
+        fbank: ``(N, T, 80)`` log-mel, or ``(N, T, 384)`` of Whisper's encoder where the configuration says
+            ``features: content``; num_frames ``(N,)``; targets ``(N, U)`` without blanks.
         forward returns: logits ``(N, T', U + 1, V)`` and ``T'`` of each utterance ``(N,)``, T' = T / 4 or a bit less.
     """
 
@@ -45,12 +47,13 @@ class Transducer(nn.Module):
         self.config = config = replace(config, encoder=choose_encoder(config.encoder))
         width = config.width
         self.encoder = make_encoder(config)
-        self.embedding = nn.Embedding(config.vocabulary, config.embedding, padding_idx=BLANK)
-        self.prediction = nn.LSTM(config.embedding, config.prediction, config.prediction_layers, batch_first=True)
-        self.from_encoder = nn.Linear(width, config.joint)
-        self.from_prediction = nn.Linear(config.prediction, config.joint, bias=False)
-        self.out = nn.Linear(config.joint, config.vocabulary)
-        self.frames_out = nn.Linear(width, config.vocabulary)  # CTC on the encoder, in training only
+        if config.decoder == "transducer":
+            self.embedding = nn.Embedding(config.vocabulary, config.embedding, padding_idx=BLANK)
+            self.prediction = nn.LSTM(config.embedding, config.prediction, config.prediction_layers, batch_first=True)
+            self.from_encoder = nn.Linear(width, config.joint)
+            self.from_prediction = nn.Linear(config.prediction, config.joint, bias=False)
+            self.out = nn.Linear(config.joint, config.vocabulary)
+        self.frames_out = nn.Linear(width, config.vocabulary)  # CTC on the encoder; of a transducer in training only
 
     def encode(self, fbank: Tensor, num_frames: Tensor) -> tuple[Tensor, Tensor]:
         """``(N, T, 80) -> (N, T', width)`` and the lengths; at least 7 frames each."""
@@ -86,16 +89,18 @@ class Transducer(nn.Module):
         ``objective`` is one of ``make_objective``; None: the whole lattice, in torch.
         """
         encoded, num_frames = self.encode(fbank, num_frames)
+        of_frames = encoded.new_zeros(())
+        if ctc or self.config.decoder == "ctc":
+            log_p = self.frames_out(encoded).log_softmax(-1).transpose(0, 1)  # (N, T', V) -> (T', N, V)
+            of_frames = nn.functional.ctc_loss(
+                log_p, targets, num_frames, num_labels, BLANK, reduction="none", zero_infinity=True
+            ).mean()
+        if self.config.decoder == "ctc":
+            return of_frames
         predicted, _ = self.predict(nn.functional.pad(targets, (1, 0), value=BLANK))
         objective = WholeLattice() if objective is None else objective
         loss = objective(self, encoded, predicted, targets, num_frames, num_labels)
-        if ctc == 0.0:
-            return loss
-        log_p = self.frames_out(encoded).log_softmax(-1).transpose(0, 1)  # (N, T', V) -> (T', N, V)
-        other = nn.functional.ctc_loss(
-            log_p, targets, num_frames, num_labels, BLANK, reduction="none", zero_infinity=True
-        )
-        return (1.0 - ctc) * loss + ctc * other.mean()
+        return (1.0 - ctc) * loss + ctc * of_frames
 
 
 class Hypothesis(NamedTuple):
@@ -111,6 +116,8 @@ class Hypothesis(NamedTuple):
 def search(model: Transducer, fbank: Tensor, num_frames: Tensor, beam: int = 1) -> list[tuple[int, ...]]:
     """Labels of each utterance: greedy for a beam of 1, else time-synchronous beam search that adds up equal labels.
 
+    Of a model without prediction network (``decoder: ctc``) the labels of each frame alone, or by prefix beam search.
+
     ``(N, T, 80)``, ``(N,)``; every frame says at most ``max_symbols`` labels.
     """
     if beam < 1:
@@ -118,6 +125,8 @@ def search(model: Transducer, fbank: Tensor, num_frames: Tensor, beam: int = 1) 
     if beam > 1:
         return [found[0][0] for found in best_texts(model, fbank, num_frames, beam)]
     encoded, lengths = model.encode(fbank, num_frames)
+    if model.config.decoder == "ctc":
+        return ctc_search.greedy(model.frames_out(encoded), lengths)
     return _greedy(model, model.from_encoder(encoded), lengths)
 
 
@@ -127,6 +136,9 @@ def best_texts(
 ) -> list[list[tuple[tuple[int, ...], float]]]:
     """At most ``beam`` label sequences of each utterance with their log-probabilities, the best first."""
     encoded, lengths = model.encode(fbank, num_frames)
+    if model.config.decoder == "ctc":
+        log_p = model.frames_out(encoded).log_softmax(-1)
+        return [ctc_search.prefixes(log_p[i, : int(lengths[i])], beam) for i in range(len(log_p))]
     frames = model.from_encoder(encoded)  # (N, T', J)
     return [_beam(model, frames[i, : int(lengths[i])], beam) for i in range(len(frames))]
 

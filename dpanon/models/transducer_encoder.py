@@ -3,6 +3,9 @@
 The block is that of Gulati et al. (2020). Ours has layer normalisation in the convolution: batch normalisation mixes
 utterances in training, and so breaks DP-SGD of the encoder. Its positions come from the convolutions, as in
 torchaudio's Conformer. ESPnet's has batch normalisation there (at rest when teachers answer), and relative positions.
+
+For an hour of speech there is a smaller one, of convolutions and an LSTM each way, which may hear what the frozen
+encoder of Whisper made of it (``features: content``) in place of filter banks: that one has learned what speech is.
 """
 
 import importlib
@@ -13,11 +16,14 @@ import torch
 from torch import Tensor, nn
 
 from dpanon.errors import MissingDependencyError
+from dpanon.features.content import WhisperEncoder
 from dpanon.features.fbank import NUM_MEL
 
 REDUCTION = 4  # encoder frames are 40 ms
 LEAST = 7  # frames that two strided convolutions need
-ENCODERS = ("conformer", "espnet", "auto")
+ENCODERS = ("conformer", "espnet", "auto", "lstm")
+STRIDES = {"fbank": (2, 2), "content": (2, 1)}  # of the two convolutions: frames of 10 and of 20 ms become 40 ms
+DECODERS = ("transducer", "ctc")
 ESPNET = "espnet2.asr.encoder.conformer_encoder"
 
 
@@ -26,7 +32,7 @@ class TransducerConfig:
     """Sizes. ``model`` of conf/transducer_*.yaml has these keys; the defaults are the small configuration."""
 
     vocabulary: int = 2  # with the blank, which is 0; what is trained on a list of tokens has theirs
-    encoder: str = "conformer"  # of dpanon; espnet: of ESPnet; auto: ESPnet's where it can be imported
+    encoder: str = "conformer"  # of dpanon; espnet: of ESPnet; auto: ESPnet's where it can be imported; lstm
     width: int = 144
     channels: int = 0  # of the two strided convolutions; 0: width (ESPnet's are always so)
     layers: int = 4
@@ -39,12 +45,23 @@ class TransducerConfig:
     joint: int = 256
     dropout: float = 0.1
     max_symbols: int = 5  # labels that a search lets a frame say
+    features: str = "fbank"  # or content: what Whisper's encoder hears, of steps/extract_content.sh; encoder lstm only
+    decoder: str = "transducer"  # ctc: letters of each frame alone; what is trained with ctc: 1.0 has it
 
     def __post_init__(self):
         if self.width % self.heads or self.kernel % 2 == 0 or self.vocabulary < 2 or not 0 <= self.dropout < 1:
             raise ValueError("heads must divide width, kernel be odd, vocabulary >= 2, dropout in [0, 1)")
         if self.encoder not in ENCODERS:
             raise ValueError(f"encoder must be one of {', '.join(ENCODERS)}, got {self.encoder!r}")
+        if self.features not in STRIDES or self.decoder not in DECODERS:
+            raise ValueError(f"features must be one of {', '.join(STRIDES)}, decoder one of {', '.join(DECODERS)}")
+        if self.features == "content" and self.encoder != "lstm":
+            raise ValueError("features: content goes with encoder: lstm")
+
+    @property
+    def input_size(self) -> int:
+        """Features of a frame."""
+        return NUM_MEL if self.features == "fbank" else WhisperEncoder.dim
 
 
 def espnet() -> ModuleType:
@@ -71,6 +88,8 @@ def choose_encoder(name: str) -> str:
 
 def make_encoder(config: TransducerConfig) -> nn.Module:
     """(fbank ``(N, T, 80)``, num_frames ``(N,)``) -> ``(N, T', width)`` and the lengths ``(N,)``."""
+    if config.encoder == "lstm":
+        return LstmEncoder(config)
     return EspnetEncoder(config) if choose_encoder(config.encoder) == "espnet" else ConformerEncoder(config)
 
 
@@ -132,6 +151,34 @@ class ConformerEncoder(nn.Module):
         return x, num_frames
 
 
+class LstmEncoder(nn.Module):
+    """Two convolutions over time, then one LSTM each way; see ``make_encoder``. Nothing past the end is heard."""
+
+    def __init__(self, config: TransducerConfig):
+        super().__init__()
+        width, kernel, self.strides = config.width, config.kernel, STRIDES[config.features]
+        sizes = (config.input_size, width)
+        self.convolutions = nn.ModuleList(
+            nn.Conv1d(size, width, kernel, stride, kernel // 2)
+            for size, stride in zip(sizes, self.strides, strict=True)
+        )
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in sizes)
+        self.onward, self.back = (nn.LSTM(width, width // 2, batch_first=True) for _ in range(2))
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, x: Tensor, num_frames: Tensor) -> tuple[Tensor, Tensor]:
+        x = x.masked_fill(_past(x, num_frames), 0.0)
+        for convolution, norm, stride in zip(self.convolutions, self.norms, self.strides, strict=True):
+            x = norm(convolution(x.transpose(1, 2)).transpose(1, 2))  # (N, T, M) -> (N, M, T) -> (N, T', M)
+            num_frames = (num_frames - 1) // stride + 1
+            x = self.dropout(nn.functional.gelu(x)).masked_fill(_past(x, num_frames), 0.0)
+        frame = torch.arange(x.shape[1], device=x.device)[None]
+        turned = torch.where(frame < num_frames[:, None], num_frames[:, None] - 1 - frame, frame)[..., None]
+        back = self.back(x.gather(1, turned.expand_as(x)))[0]
+        both = torch.cat([self.onward(x)[0], back.gather(1, turned.expand_as(back))], -1)
+        return self.dropout(both), num_frames
+
+
 class EspnetEncoder(nn.Module):
     """ESPnet's Conformer as its AISHELL recipes set it up: macaron, relative positions; see ``make_encoder``.
 
@@ -184,6 +231,11 @@ def _feed_forward(width: int, factor: int, dropout: float) -> nn.Sequential:
         nn.Linear(inner, width),
         nn.Dropout(dropout),
     )
+
+
+def _past(x: Tensor, num_frames: Tensor) -> Tensor:
+    """What is padding. ``(N, T, M) -> (N, T, 1)``"""
+    return (torch.arange(x.shape[1], device=x.device)[None] >= num_frames[:, None])[..., None]
 
 
 def _halved(size):

@@ -1,7 +1,8 @@
 """metrics.json of the scoring steps -> one JSON object per system, the only source of every table.
 
     {"system", "status", "rows": [{"set", "epsilon_frame", "epsilon_utterance", "eer_floor", "asv": {condition:
-     strongest attacker's metrics}, "asr": {}, "f0": {}, "quality": {}}], "attackers": [...], "provenance": {...}}
+     strongest attacker's metrics}, "asr": {}, "asr_other": [other recognisers], "f0": {}, "quality": {}}],
+     "attackers": [...], "provenance": {...}}
 
 It holds no path of the machine it was made on.
 """
@@ -38,6 +39,14 @@ def collect(exp: Path, systems: Sequence[str] | None = None) -> dict[str, dict]:
         system = found.setdefault(str(metrics["system"]), {"rows": {}, "attackers": {}})
         row = system["rows"].setdefault(str(metrics["set"]), {"set": metrics["set"], "asv": {}})
         public = {key: value for key, value in metrics.items() if key not in (*PRIVATE, "kind", "system", "set")}
+        if metrics["kind"] == "asr_other":
+            others = row.setdefault("asr_other", [])
+            if any(other["recogniser"] == public["recogniser"] for other in others):
+                raise EvaluationError(
+                    f"{file}: another file has figures of {public['recogniser']!r} on {row['set']}; remove the old one"
+                )
+            row["asr_other"] = sorted([*others, public], key=lambda other: str(other["recogniser"]))
+            continue
         if metrics["kind"] != "asv":
             row[metrics["kind"]] = public
             continue

@@ -3,9 +3,10 @@
 import json
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from dpanon.attack.sanity import control_flags
 from dpanon.evaluate import EvaluationError
 from dpanon.evaluate.claims import NO_CLAIM, VACUOUS
 
@@ -46,6 +47,7 @@ BROKEN = (
     "have no noise. They carry the speaker's identity around that of the voice: the disentanglement that the floor "
     "assumes fails. Such a release is not one to make."
 )
+BADLY_TRAINED = "The EER of such an attacker says little about a better one, and is no evidence of privacy."
 SEXES = (
     "hidden sex",
     "eps of training",
@@ -126,6 +128,8 @@ def results_markdown(
         NOTES + "\n",
     ]
     parts += sweep_table(results) + gender_table(results)
+    clear = [a for result in results for a in result.get("attackers", ()) if a["condition"] == "oo"]
+    original = {a["attacker"]: a["eer"] for a in clear}
     for result in results:
         parts.append(f"## {result['system']} - {result.get('status', 'smoke')}\n")
         command = result.get("provenance", {}).get("command")
@@ -138,7 +142,7 @@ def results_markdown(
             lines.insert(0, claim["sentence"])
         parts.append("\n".join(lines) + "\n" if lines else f"This system makes {NO_CLAIM}.\n")
         if result.get("attackers"):
-            parts.append(attackers_table(result))
+            parts += [attackers_table(result), *attacker_warnings(result, original)]
         parts += extra_tables(result)
     parts += [*filter(None, sections), *(f"![{name}](results/{name})\n" for name in figures)]
     return "\n".join(parts)
@@ -160,6 +164,16 @@ def attackers_table(result: dict) -> str:
         for a in result["attackers"]
     ]
     return markdown_table(header, rows)
+
+
+def attacker_warnings(result: dict, original: Mapping[str, float]) -> list[str]:
+    """Which EER is that of a badly trained attacker; ``original``: attacker -> EER on original speech."""
+    lines = []
+    for a in result["attackers"]:
+        of_control = control_flags(a["attacker"], original) if a["condition"] != "oo" else []
+        for flag in (*a.get("flags", ()), *of_control):
+            lines.append(f"- {a['attacker']}, {a['set']}, {a['condition']}: {flag}.")
+    return ["\n".join([*lines, "", BADLY_TRAINED]) + "\n"] if lines else []
 
 
 def sweep_table(results: Sequence[dict]) -> list[str]:
@@ -228,9 +242,12 @@ def extra_tables(result: dict) -> list[str]:
     """Attacks on the sex (paper C), and both readings of the noise of a released voice (paper B)."""
     parts = []
     for row in result["rows"]:
-        if other := row.get("asr_other"):
-            cells = (str(row["set"]), other["recogniser"], _with_interval(other, "wer"), number(other["u_asr"], ".3f"))
-            parts.append(markdown_table(("set", "words by", "WER % [95 %]", "U_ASR"), [cells]))
+        if others := row.get("asr_other"):
+            found = [
+                (str(row["set"]), one["recogniser"], _with_interval(one, "wer"), number(one["u_asr"], ".3f"))
+                for one in others
+            ]
+            parts.append(markdown_table(("set", "words by", "WER % [95 %]", "U_ASR"), found))
         gender = row.get("gender")
         if gender:
             header = ("set", "sex told by", "trained on", "AUC [95 %]", "ceiling of any attacker", "speakers")

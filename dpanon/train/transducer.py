@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dpanon.data.arrays import load_scp
 from dpanon.data.data_dir import DataDir
 from dpanon.data.tokens import decode, encode, unit_of
 from dpanon.errors import ConfigError, DataDirError
@@ -33,7 +34,7 @@ class TrainTransducerConfig:
     loop: LoopConfig
     model: TransducerConfig = field(default_factory=TransducerConfig)
     batch: int = 32
-    ctc: float = 0.3  # share of the loss that CTC on the encoder has
+    ctc: float = 0.3  # share of the loss that CTC on the encoder has; 1: no transducer, recognised by CTC as well
     loss: str = "torch"  # or torchaudio, k2 (pruned); auto: the best of them that works
     joined: int = 1  # utterances of a speaker that are said in a row, at most: words of single syllables
     trained: tuple[str, ...] = ()  # beginnings of the names of the weights that are trained; empty: all
@@ -44,17 +45,32 @@ class TrainTransducerConfig:
     mask_frames: int = 12  # and one of up to so many frames
 
     def __post_init__(self):
-        if not 0 <= self.ctc < 1 or self.batch < 1:
-            raise ValueError("ctc must be in [0, 1), batch >= 1")
+        if not 0 <= self.ctc <= 1 or self.batch < 1:
+            raise ValueError("ctc must be in [0, 1], batch >= 1")
+        if self.model.features == "content" and (self.warp or self.level):
+            raise ValueError("features: content has no bands to warp and no floor: set warp: 0, level: 0")
         if self.joined < 1:
             raise ValueError("joined must be >= 1")
         if self.loss not in OBJECTIVES:
             raise ValueError(f"loss must be one of {', '.join(OBJECTIVES)}, got {self.loss!r}")
 
 
-def read_speech(data: DataDir, utts: Sequence[str] | None = None) -> Utterances:
-    """All 80 bands of fbank.scp."""
-    return Utterances.read(data, NUM_MEL, utts)
+def read_speech(data: DataDir, utts: Sequence[str] | None = None, features: str = "fbank") -> Utterances:
+    """All 80 bands of fbank.scp, or content.scp, each of its features centred and scaled over the utterance.
+
+    The latter takes out what Whisper's encoder keeps of the voice and the channel, as far as it does not change.
+    """
+    if features == "fbank":
+        return Utterances.read(data, NUM_MEL, utts)
+    if not data.has("content.scp"):
+        raise DataDirError(f"{data.path}: has no content.scp; run steps/extract_content.sh {data.path}")
+    utts, content = data.utts if utts is None else utts, load_scp(data.path / "content.scp")
+    return Utterances(utts, [_standardise(torch.from_numpy(content[utt])) for utt in utts])
+
+
+def _standardise(x: Tensor) -> Tensor:
+    """Zero mean, unit variance. ``(T, M) -> (T, M)``"""
+    return (x - x.mean(0)) / (x.std(0, correction=0) + 1e-3)
 
 
 def labels_of(data: DataDir, utts: Sequence[str], tokens: Sequence[str]) -> list[tuple[int, ...]]:
@@ -88,11 +104,13 @@ def train_transducer(
         raise DataDirError(f"{len(labels)} texts of {len(speech)} utterances")
     speakers = ("",) * len(speech) if speakers is None else speakers
     torch.manual_seed(config.loop.seed)
-    sizes = start.config if start is not None else replace(config.model, vocabulary=num_tokens + 1)
+    sizes = replace(config.model, vocabulary=num_tokens + 1, decoder="ctc" if config.ctc == 1 else "transducer")
+    sizes = sizes if start is None else start.config
     model = Transducer(sizes)
     if start is not None:
         model.load_state_dict(start.state_dict())
-    objective = make_objective(config.loss, sizes.width, sizes.prediction, sizes.vocabulary)
+    loss = "torch" if sizes.decoder == "ctc" else config.loss
+    objective = make_objective(loss, sizes.width, sizes.prediction, sizes.vocabulary)
     weights = [*choose_weights(model, config.trained), *objective.parameters()]
     optimizer = torch.optim.AdamW(weights, lr=config.loop.lr, weight_decay=1e-2)
     both = torch.nn.ModuleList([model, objective])

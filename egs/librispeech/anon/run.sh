@@ -29,9 +29,9 @@ synthesizer=harmonic         # with --train true: harmonic, or behind it nsf or 
 scale=small                  # of the networks: small, or full, as in the paper (conf/full)
 dry_run=false                # only say what the recipe needs: parameters, disk, time
 identify=false               # attack f0 and bottleneck sequences, too (P_ASI)
-ecapa=false                  # train ECAPA-TDNN on each release, too (needs SpeechBrain)
+ecapa=false                  # train ECAPA-TDNN on each release, too, from scratch and fine-tuned (needs SpeechBrain)
 draws=1                      # releases of each system, with other targets and noise: how figures vary
-own_asr=false                # train a recogniser on each release, too
+own_asr=false                # train a recogniser on original speech and on each release, too
 keyed_noise=                 # seed of repeatable noise, for tests: such a release must not leave
 . ./path.sh
 . ./cmd.sh
@@ -45,7 +45,7 @@ suffixes=$(while read -r _ suffix _; do echo "$suffix$keyed"; done <<<"$releases
 trainset=${train_part//-/_} testset=${test_part//-/_}
 public="train${unlabelled:+ unlabelled}" models=$([ "$train" = false ] || echo exp/models) # sets they learn from; or the shipped ones
 case $synthesizer in harmonic) voice=exp/synth ;; nsf | hifigan) voice=exp/$synthesizer ;; *) _misuse "--synthesizer takes harmonic, nsf or hifigan, not '$synthesizer'" ;; esac
-case $scale in small) conf=conf ;; full) conf=conf/full ;; *) _misuse "--scale takes small or full, not '$scale'" ;; esac
+case $scale in small) conf=conf heard=content ;; full) conf=conf/full heard=fbank ;; *) _misuse "--scale takes small or full, not '$scale'" ;; esac
 started=$([ -e exp ] || date +%s) # a rerun skips what is done: how long it took says nothing
 [ "$list" = true ] || "$DPANON_ROOT/tools/setup.sh" --for mini
 [ "$dry_run" = false ] || exec python3 -m dpanon.cli.plan_anon --synthesizer "$synthesizer" "$conf" # with $conf/footprint.yaml
@@ -107,36 +107,36 @@ if at_stage 5 "attack: ASV trained on data/train* of each system -> EER, linkabi
   steps/score_asv.sh --cmd "$cpu_cmd" --baseline true exp/asv_original data/test data/test
   for suffix in $suffixes; do
     asv=exp/asv$suffix test=data/test$suffix
-    for enrol in data/test "$test"; do # ignorant, lazy-informed
-      steps/score_asv.sh --cmd "$cpu_cmd" --system "${suffix#_}" exp/asv_original "$enrol" "$test"
-    done
+    for enrol in data/test "$test"; do steps/score_asv.sh --cmd "$cpu_cmd" --system "${suffix#_}" exp/asv_original "$enrol" "$test"; done # ignorant, lazy-informed
     steps/train_asv.sh --cmd "$cpu_cmd" "$conf/asv.yaml" data/train{,_again}"$suffix" "$asv"
     steps/score_asv.sh --cmd "$cpu_cmd" --system "${suffix#_}" "$asv" "$test" "$test"
-    if [ "$ecapa" = true ]; then
-      steps/train_ecapa.sh --cmd "$gpu_cmd" "$conf/ecapa.yaml" data/train{,_again}"$suffix" "${asv}_ecapa"
-      steps/score_asv.sh --cmd "$cpu_cmd" --system "${suffix#_}" "${asv}_ecapa" "$test" "$test"
-    fi
+    [ "$ecapa" = true ] || continue
+    steps/train_ecapa.sh --cmd "$gpu_cmd" --baseline true "$conf/ecapa.yaml" data/train exp/asv_original_ecapa
+    steps/score_asv.sh --cmd "$cpu_cmd" --baseline true exp/asv_original_ecapa data/test data/test # can it tell speakers?
+    for init in "" exp/asv_original_ecapa; do                                                      # from scratch, fine-tuned
+      steps/train_ecapa.sh --cmd "$gpu_cmd" --init "$init" "$conf/ecapa.yaml" data/train{,_again}"$suffix" "${asv}_ecapa${init:+_tuned}"
+      steps/score_asv.sh --cmd "$cpu_cmd" --system "${suffix#_}" "${asv}_ecapa${init:+_tuned}" "$test" "$test"
+    done
   done
-  if [ "$identify" = true ]; then
-    steps/score_asi.sh --nj "$nj" --cmd "$gpu_cmd" --models "$models" --bn-config "$conf/bn_tdnnf.yaml" "$conf/asi.yaml" data/train exp/asi
-    steps/plot_asi.sh --command "cd egs/librispeech/anon && ./run.sh --identify true --partial $partial" exp/asi results
-  fi
+  [ "$identify" = false ] || steps/score_asi.sh --nj "$nj" --cmd "$gpu_cmd" --models "$models" --bn-config "$conf/bn_tdnnf.yaml" "$conf/asi.yaml" data/train exp/asi
+  [ "$identify" = false ] || steps/plot_asi.sh --command "cd egs/librispeech/anon && ./run.sh --identify true --partial $partial" exp/asi results
 fi
 
 if at_stage 6 "utility: data/test of each system -> WER, correlation of f0, DNSMOS"; then
   steps/score_asr.sh --nj "$nj" --cmd "$cpu_cmd" --baseline true exp/asr data/test
   steps/score_quality.sh --cmd "$cpu_cmd" --baseline true data/test
   for suffix in $suffixes; do
-    test=data/test$suffix own=exp/own_asr$suffix
+    test=data/test$suffix
     steps/score_asr.sh --nj "$nj" --cmd "$cpu_cmd" --system "${suffix#_}" exp/asr "$test"
     steps/score_f0.sh --cmd "$cpu_cmd" --system "${suffix#_}" data/test "$test"
     steps/score_quality.sh --cmd "$cpu_cmd" --system "${suffix#_}" "$test"
-    if [ "$own_asr" = true ]; then
-      for set in "$test" "data/train$suffix"; do steps/extract_fbank.sh --nj "$nj" --cmd "$cpu_cmd" "$set"; done
-      steps/train_transducer.sh --cmd "$gpu_cmd" --baseline true "$conf/transducer_own.yaml" local/librispeech/characters.txt "data/train$suffix" "$own"
-      steps/score_transducer.sh --cmd "$cpu_cmd" --baseline true "$own" "$test"
-      steps/score_asr.sh --system "${suffix#_}" --recogniser "own transducer" --transcripts "$own/score/test$suffix/hypotheses" "$own/asr" "$test"
-    fi
+    [ "$own_asr" = true ] || continue
+    for set in data/{train,test}{,"$suffix"}; do steps/extract_"$heard".sh --nj "$nj" --cmd "$cpu_cmd" "$set"; done
+    for pair in = "=$suffix" "$suffix=$suffix"; do # trained on = tested on; empty: original speech
+      own=exp/own_asr${pair%=*} trained=train${pair%=*} tested=${pair#*=}
+      steps/train_transducer.sh --cmd "$gpu_cmd" --baseline true "$conf/transducer_own.yaml" local/librispeech/characters.txt "data/$trained" "$own"
+      steps/score_asr.sh --cmd "$cpu_cmd" --baseline true --system "${tested#_}" --model "$own" --recogniser "own, of $trained" "$own/asr" "data/test$tested"
+    done
   done
 fi
 

@@ -15,6 +15,7 @@ from dpanon.cli import train_ecapa as cli
 from dpanon.config import load_config
 from dpanon.errors import ConfigError, MissingDependencyError, UsageError
 from dpanon.evaluate import EvaluationError
+from dpanon.features.fbank import fbank
 from dpanon.train.loop import LoopConfig, update
 
 
@@ -43,11 +44,24 @@ def test_two_steps_then_an_attack(tmp_path, make_set, speechbrain):
     test = make_set(tmp_path / "test", 3, 4, seed=9)
     trials = make_trials(test, test, num_enrol=2)
     (attack,) = score_asv(test, test, trials, asv, tmp_path / "cache", tmp_path / "asv")
-    assert attack.attacker == "trained+cosine" and 0 <= attack.metrics["eer"] <= 1
+    assert attack.attacker == "ecapa+cosine" and 0 <= attack.metrics["eer"] <= 1
     (cached,) = (tmp_path / "cache" / "test").iterdir()
     assert cached.name == TrainedEcapa(tmp_path / "asv").name  # other weights, another cache
     vector = TrainedEcapa(tmp_path / "asv").embed(np.random.default_rng(0).normal(0, 0.1, 16000).astype(np.float32))
     assert vector.shape == (6,) and np.linalg.norm(vector) == pytest.approx(1, abs=1e-5)
+
+
+def test_features_that_are_kept_train_the_same_weights(tmp_path, make_set, speechbrain, monkeypatch):
+    data, read = [make_set(tmp_path / "train", 3, 3)], []
+    monkeypatch.setattr("dpanon.attack.ecapa.fbank", lambda samples: [read.append(1), fbank(samples)][1])
+    for kept in (0, 100):
+        read.clear()
+        train_ecapa(tiny(12, kept=kept), data, tmp_path / str(kept))
+        assert (len(read) == 12 * 4) == (kept == 0), "twelve batches of four"
+    first, second = (TrainedEcapa(tmp_path / name).net.state_dict() for name in ("0", "100"))
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    with pytest.raises(ValueError, match="kept"):
+        tiny(kept=-1)
 
 
 def test_a_stopped_training_ends_at_the_same_weights(tmp_path, make_set, speechbrain, monkeypatch):
@@ -129,6 +143,7 @@ def test_wavlm_is_fine_tuned_with_its_ecapa(tmp_path, make_set, hub):
     before, after = (TrainedEcapa(tmp_path / name) for name in ("original", "tuned"))
     assert not torch.equal(before.net.wavlm.model.weight, after.net.wavlm.model.weight)
     assert before.name != after.name and after.name.startswith("ecapa-wavlm-")
+    assert (before.attacker, after.attacker) == ("ecapa-wavlm", "ecapa-wavlm-tuned")
     vector = after.embed(np.random.default_rng(0).normal(0, 0.1, 16000).astype(np.float32))
     assert vector.shape == (6,) and np.isfinite(vector).all()
 

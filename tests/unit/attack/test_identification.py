@@ -10,7 +10,7 @@ import torch
 
 from dpanon.attack import released
 from dpanon.attack.identification import IdentificationConfig, SpeakerNet, identify, split
-from dpanon.attack.sanity import flags, sanity
+from dpanon.attack.sanity import control_flags, flags, sanity, verification_flags
 from dpanon.cli import plot_asi, report, run, score_asi
 from dpanon.cli.export_models import load_bottleneck
 from dpanon.config import load_config, save_config
@@ -116,6 +116,17 @@ def test_too_few_pieces_or_steps_are_refused(tmp_path):
 def row(epsilon, error, width=0.02, **more):
     values = {"epsilon": epsilon, "error": error, "error_low": error - width, "error_high": error + width}
     return values | {"flags": [], "train_error": 0.1, "chance": 0.99, "best_epoch": 5} | more
+
+
+def test_a_badly_trained_network_of_verification_is_flagged():
+    assert verification_flags({"num_speakers": 251, "num_utterances": 502}) == [], "back-ends in closed form"
+    assert verification_flags({"num_speakers": 251, "accuracy": 0.9}) == []
+    assert "whose 30.0 %" in verification_flags({"num_speakers": 251, "accuracy": 0.3})[0]
+    assert "by chance" in verification_flags({"num_speakers": 251, "accuracy": 0.006})[0]
+    original = {"ecapa+cosine": 0.31, "ge2e+cosine": 0.0}
+    for name in ("ecapa+cosine", "ecapa-tuned+cosine"):
+        assert "31.0 % errors on original speech" in control_flags(name, original)[0]
+    assert control_flags("ge2e+cosine", original) == control_flags("campplus+wccn", original) == []
 
 
 def test_a_badly_trained_attacker_is_flagged():

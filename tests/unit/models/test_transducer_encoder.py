@@ -85,3 +85,27 @@ def test_espnets_conformer_has_the_size_of_the_paper_and_hears_no_padding():
     model.train()
     found, frames = model(x, lengths)
     assert found.shape == (2, 12, 16) and int(frames.max()) == 12
+
+
+HEARS = TransducerConfig(5, "lstm", width=16, kernel=3, dropout=0.0, features="content", decoder="ctc")
+
+
+@pytest.mark.parametrize(("features", "size", "frames"), [("content", 384, [20, 14]), ("fbank", 80, [10, 7])])
+def test_convolutions_and_lstm_hear_no_padding_and_no_other_utterance(features, size, frames):
+    torch.manual_seed(0)
+    encoder = make_encoder(dataclasses.replace(HEARS, features=features))
+    x, lengths = torch.randn(2, 40, size), torch.tensor([40, 27])
+    whole, num_frames = encoder(x, lengths)
+    assert whole.shape == (2, frames[0], 16)
+    assert num_frames.tolist() == frames
+    alone, _ = encoder(x[1:, :27], lengths[1:])
+    torch.testing.assert_close(alone[0], whole[1, : frames[1]])
+    x[0], x[1, 27:] = 7.0, 7.0
+    torch.testing.assert_close(encoder(x, lengths)[0][1, : frames[1]], whole[1, : frames[1]])
+
+
+def test_content_is_heard_by_the_lstm_only():
+    assert sum(p.numel() for p in Transducer(HEARS).parameters() if p.requires_grad) < 30_000, "no prediction network"
+    for wrong in ({"encoder": "conformer"}, {"features": "mfcc"}, {"decoder": "attention"}):
+        with pytest.raises(ValueError, match="features"):
+            dataclasses.replace(HEARS, **wrong)

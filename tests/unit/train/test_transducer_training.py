@@ -113,6 +113,30 @@ def test_short_words_are_long_enough():
     assert len(transducer.recognise(Transducer(TINY).eval(), Utterances(["a"], [torch.zeros(4, 80)]))) == 1
 
 
+def test_a_share_of_one_is_ctc_alone_and_content_is_what_whisper_hears(sets, tmp_path):
+    private, public = sets
+    model = dataclasses.replace(TINY, features="content", encoder="lstm")
+    config = dataclasses.replace(PLAIN, ctc=1.0, model=model, mask_bands=40, mask_frames=4)
+    with pytest.raises(DataDirError, match=r"steps/extract_content\.sh"):
+        transducer.read_speech(private, features="content")
+    rng = np.random.default_rng(0)
+    with ArrayWriter(private.path / "content.scp") as writer:
+        for utt in private.utts:
+            writer[utt] = rng.normal(5.0, 2.0, (10, 384)).astype(np.float32)
+    speech = transducer.read_speech(DataDir.read(private.path), features="content")
+    x, _ = speech.batch([0])
+    torch.testing.assert_close(x.mean(1), torch.zeros(1, 384), atol=1e-4, rtol=0)
+    torch.testing.assert_close(x.std(1, correction=0), torch.ones(1, 384), atol=1e-2, rtol=0)
+    labels = transducer.labels_of(private, private.utts, TOKENS)
+    trained = transducer.train_transducer(tmp_path / "a", config, speech, labels, len(TOKENS))
+    assert (trained.config.decoder, trained.config.features) == ("ctc", "content")
+    assert not any(name.startswith(("prediction", "out")) for name in trained.state_dict())
+    assert len(transducer.recognise(trained, speech, 3)) == len(private)
+    for wrong in ({"ctc": 1.1}, {"warp": 0.1}, {"level": 1.0}):
+        with pytest.raises(ValueError, match="ctc must|features: content"):
+            dataclasses.replace(config, **wrong)
+
+
 def test_errors_are_counted_in_syllables_or_characters():
     said = [(1, 3, 2, 4), (1, 3), ()]
     assert transducer.error_counts(said, ["zhong guo", "guo zhong", "guo"], TOKENS) == ([0, 1, 1], [2, 2, 1])
