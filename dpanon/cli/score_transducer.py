@@ -33,7 +33,7 @@ def main(argv: list[str] | None = None) -> None:
     unit = unit_of(tokens)
     for path in args.sets:
         data = DataDir.read(path)
-        speech, text = read_speech(data), data.table("text")
+        speech, text = read_speech(data, features=model.config.features), data.table("text")
         rates = {}
         for beam in sorted({1, args.beam}):
             said = recognise(model, speech, beam)

@@ -1,4 +1,4 @@
-"""Train a transducer: <data-dir> with fbank.scp and text -> <out>/model.pt. Called by steps/train_transducer.sh.
+"""Train a transducer: <data-dir> with fbank.scp (or content.scp) and text -> <out>/model.pt. Called by steps/train_transducer.sh.
 
 On released labels (a privacy.json beside them) it is a student; --baseline true trains on clear text: the public start
 model, and the one without any privacy.
@@ -36,8 +36,10 @@ def main(argv: list[str] | None = None) -> None:
     torch.set_num_threads(1)
     config = load_config(TrainTransducerConfig, args.config, args.set)
     tokens, data = read_tokens(args.tokens), DataDir.read(args.data)
-    speech, labels = read_speech(data if args.baseline else DataDir.read(args.public), data.utts), []
-    labels += labels_of(data, data.utts, tokens)
+    start = load_transducer(args.start / "model.pt")[0] if args.start else None
+    features = (start.config if start is not None else config.model).features
+    speech = read_speech(data if args.baseline else DataDir.read(args.public), data.utts, features)
+    labels = labels_of(data, data.utts, tokens)
     speakers = [data.speaker(utt) for utt in data.utts]
     known = DataDir.read(args.known) if args.known else None
     if not args.baseline:
@@ -46,9 +48,11 @@ def main(argv: list[str] | None = None) -> None:
         for other in (DataDir.read(args.public), *([known] if known else [])):
             require_apart(private, other)
     if known is not None:
-        speech, labels = speech.join(read_speech(known)), labels + labels_of(known, known.utts, tokens)
+        speech, labels = (
+            speech.join(read_speech(known, features=features)),
+            labels + labels_of(known, known.utts, tokens),
+        )
         speakers += [known.speaker(utt) for utt in known.utts]
-    start = load_transducer(args.start / "model.pt")[0] if args.start else None
     args.out.mkdir(parents=True, exist_ok=True)
     save_config(config, args.out / "config.yaml")
     model = train_transducer(args.out, config, speech, labels, len(tokens), start, speakers)
