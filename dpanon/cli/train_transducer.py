@@ -1,4 +1,6 @@
-"""Train a transducer: <data-dir> with fbank.scp (or content.scp) and text -> <out>/model.pt. Called by steps/train_transducer.sh.
+"""Train a transducer: <data-dir> with text, and fbank.scp or content.scp, -> <out>/model.pt.
+
+Called by steps/train_transducer.sh.
 
 On released labels (a privacy.json beside them) it is a student; --baseline true trains on clear text: the public start
 model, and the one without any privacy.

@@ -1,12 +1,16 @@
 """Transducers that are trained, asked token by token, and priced."""
 
 import dataclasses
+import json
 import math
 
 import numpy as np
 import pytest
 import torch
 
+from dpanon.cli import score_transducer as score_cli
+from dpanon.cli import train_transducer as train_cli
+from dpanon.config import save_config
 from dpanon.data.arrays import ArrayWriter
 from dpanon.data.audio import write_wav
 from dpanon.data.data_dir import DataDir, write_data_dir
@@ -132,6 +136,12 @@ def test_a_share_of_one_is_ctc_alone_and_content_is_what_whisper_hears(sets, tmp
     assert (trained.config.decoder, trained.config.features) == ("ctc", "content")
     assert not any(name.startswith(("prediction", "out")) for name in trained.state_dict())
     assert len(transducer.recognise(trained, speech, 3)) == len(private)
+    save_config(config, tmp_path / "conf.yaml")
+    (tmp_path / "tokens").write_text("\n".join(TOKENS))
+    options = ["--baseline", "true"], [str(private.path), str(tmp_path / "b")]
+    train_cli.main(["--config", str(tmp_path / "conf.yaml"), "--tokens", str(tmp_path / "tokens"), *sum(options, [])])
+    score_cli.main(["--baseline", "true", "--system", "x", str(tmp_path / "b"), str(tmp_path / "s"), str(private.path)])
+    assert json.loads((tmp_path / "s" / private.path.name / "metrics.json").read_text())["num"] == len(private)
     for wrong in ({"ctc": 1.1}, {"warp": 0.1}, {"level": 1.0}):
         with pytest.raises(ValueError, match="ctc must|features: content"):
             dataclasses.replace(config, **wrong)
