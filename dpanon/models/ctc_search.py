@@ -1,12 +1,12 @@
 """Labels from the frames of a CTC model (Graves et al. 2006): the best path, or the best prefixes; 0 is the blank."""
 
+import math
 from collections import defaultdict
 
-import numpy as np
 import torch
 from torch import Tensor
 
-_NEVER = -np.inf
+_NEVER = -math.inf
 
 
 def greedy(logits: Tensor, lengths: Tensor) -> list[tuple[int, ...]]:
@@ -31,16 +31,22 @@ def prefixes(log_p: Tensor, beam: int) -> list[tuple[tuple[int, ...], float]]:
         likely = [label for label in frame.topk(num).indices.tolist() if label]
         found: dict[tuple[int, ...], list[float]] = defaultdict(lambda: [_NEVER, _NEVER])
         for labels, (blank, label) in kept.items():
-            both = np.logaddexp(blank, label)
+            both = _add(blank, label)
             same = found[labels]
-            same[0] = np.logaddexp(same[0], both + scores[0])
+            same[0] = _add(same[0], both + scores[0])
             if labels:
-                same[1] = np.logaddexp(same[1], label + scores[labels[-1]])
+                same[1] = _add(same[1], label + scores[labels[-1]])
             for new in likely:
                 longer = found[(*labels, new)]
                 before = blank if labels and labels[-1] == new else both  # a repetition needs a blank between
-                longer[1] = np.logaddexp(longer[1], before + scores[new])
+                longer[1] = _add(longer[1], before + scores[new])
         possible = [item for item in found.items() if max(item[1]) > _NEVER]
-        best = sorted(possible, key=lambda item: -np.logaddexp(*item[1]))[:beam]
-        kept = {labels: (float(ends[0]), float(ends[1])) for labels, ends in best}
-    return [(labels, float(np.logaddexp(*ends))) for labels, ends in kept.items()]
+        best = sorted(possible, key=lambda item: -_add(item[1][0], item[1][1]))[:beam]
+        kept = {labels: (ends[0], ends[1]) for labels, ends in best}
+    return [(labels, _add(blank, label)) for labels, (blank, label) in kept.items()]
+
+
+def _add(a: float, b: float) -> float:
+    """log(exp(a) + exp(b))"""
+    larger = max(a, b)
+    return larger if min(a, b) == _NEVER else larger + math.log1p(math.exp(min(a, b) - larger))
