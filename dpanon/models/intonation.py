@@ -46,7 +46,7 @@ class Intonation(nn.Module):
         self.norms = nn.ModuleList(ChannelNorm(c.hidden) for _ in range(len(c.dilations) + 1))
         self.output = nn.Conv1d(c.hidden, 1, 1)
         self.dropout = nn.Dropout(c.dropout)
-        # mean square error of each slow coefficient of a contour (LowRankPitch), measured on held-out speech
+        # mean square error (robust) of each slow coefficient of a contour (LowRankPitch), measured on held-out speech
         self.register_buffer("errors", torch.ones(COEFFICIENTS))
 
     @property

@@ -24,6 +24,7 @@ from dpanon.train import parallel
 from dpanon.train.bottleneck import train_noise
 from dpanon.train.loop import LoopConfig, save_atomically, train, update
 
+_MEDIAN_SQUARE = 0.4549  # of a standard normal variable
 _LEAST_VOICED = 20  # frames of an utterance that is measured
 
 
@@ -112,7 +113,8 @@ def train_intonation(
         true, voiced = corpus.contours[utt][: len(estimate)], corpus.voiced[utt][: len(estimate)] > 0
         squares.append((mechanism.coefficients(true) - mechanism.coefficients(estimate)) ** 2)
         correlations.append(float(np.corrcoef(true[voiced], estimate[voiced])[0, 1]))
-    model.errors = torch.tensor(np.mean(squares, 0), dtype=torch.float32)
+    # of normal errors the mean square; a long silence that holds an odd last value is not to count
+    model.errors = torch.tensor(np.median(squares, 0) / _MEDIAN_SQUARE, dtype=torch.float32)
     save_atomically({name: value.cpu() for name, value in model.state_dict().items()}, out / "model.pt")
     return {**figures, "correlation": float(np.mean(correlations)), "held_out": len(measured)}
 
