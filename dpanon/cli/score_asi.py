@@ -76,12 +76,13 @@ def main(argv=None):
     facts = {"feature": args.feature, "epsilon": args.epsilon, "pieces": config.pieces}
     name = f"{args.feature}_eps{args.epsilon:g}"
     write_metrics(args.out, "asi", name, data.path.resolve().name, {"data": str(args.data)} | facts | found)
-    error, low, high, chance, training = (
-        f"{100 * found[key]:.1f}" for key in ("error", "error_low", "error_high", "chance", "train_error")
+    error, low, high, linear, chance, training = (
+        f"{100 * found[key]:.1f}"
+        for key in ("error", "error_low", "error_high", "linear_error", "chance", "train_error")
     )
     print(
-        f"{args.out}: P_ASI {error} % [{low}, {high}], chance {chance} %, on training pieces {training} %; "
-        f"{found['num_speakers']} speakers, {found['num_test']} test pieces"
+        f"{args.out}: P_ASI {error} % [{low}, {high}], on training pieces {training} %; linear attacker {linear} %; "
+        f"chance {chance} %; {found['num_speakers']} speakers, {found['num_test']} test pieces"
     )
     for flag in found["flags"]:
         print(f"warning: {flag}")

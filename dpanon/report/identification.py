@@ -26,6 +26,7 @@ HEADER = (
     "epsilon",
     "of one",
     "P_ASI % [95 %]",
+    "linear attacker %",
     "on training pieces %",
     "chance %",
     "speakers",
@@ -36,7 +37,8 @@ NOTE = (
     "somebody else (paper A, figure 5); intervals: bootstrap over speakers. Each utterance is cut into {pieces} "
     "pieces; of each speaker the first 80 % train, then 10 % validate and 10 % are attacked. With few utterances of a "
     "speaker, training and test share a recording, and a piece is short. log-mel energies are what no system "
-    "releases: they show what this attacker can do. The noise is the guarantee, P_ASI the success of one attacker."
+    "releases: they show what this attacker can do. The linear attacker (dotted) is a discriminant analysis of means "
+    "over the same pieces. The noise is the guarantee, P_ASI the success of one attacker."
 )
 _KEPT: tuple[str, ...] = (
     "feature",
@@ -49,6 +51,7 @@ _KEPT: tuple[str, ...] = (
     "train_error",
     "valid_error",
 )
+_LINEAR = ("linear_error", "linear_error_low", "linear_error_high", "linear_valid_error")  # None: not attacked so
 _KEPT += ("chance", "num_speakers", "num_test", "num_releases", "epochs", "best_epoch", "flags")
 
 
@@ -60,7 +63,7 @@ def collect(exp: Path) -> list[dict]:
             key = (metrics["feature"], metrics["epsilon"])
             if key in rows:
                 raise EvaluationError(f"{file}: another file has figures of {key[0]} at epsilon {key[1]}; remove one")
-            rows[key] = {name: metrics[name] for name in _KEPT}
+            rows[key] = {name: metrics[name] for name in _KEPT} | {name: metrics.get(name) for name in _LINEAR}
     if not rows:
         raise EvaluationError(f"{exp}: no figures of identification below it; run steps/score_asi.sh first")
     order = list(LABELS)
@@ -95,6 +98,9 @@ def curves(rows: Sequence[dict]) -> str:
         colour = LINES[(number + 1) % len(LINES)]
         axes.plot(x, y, "o-" if len(x) > 1 else "s", color=colour, label=LABELS[feature])
         axes.vlines(x, low, high, color=colour, alpha=0.5)
+        linear = [(at, 100 * row["linear_error"]) for at, row in zip(x, mine, strict=True) if row.get("linear_error")]
+        if linear:
+            axes.plot(*zip(*linear, strict=True), "x:", color=colour, linewidth=0.8)
     chance = 100 * rows[0]["chance"]
     axes.axhline(chance, color="k", linestyle=":", label=f"chance, {rows[0]['num_speakers']} speakers")
     axes.set_xticks(list(places.values()), [f"{epsilon:g}" for epsilon in finite] + ["no noise"])
@@ -133,12 +139,17 @@ def _cells(row: dict) -> tuple[str, ...]:
         f"{100 * row[key]:.1f}" for key in ("error", "error_low", "error_high", "train_error", "chance")
     )
     epsilon = "no noise" if math.isinf(_epsilon(row)) else f"{row['epsilon']:g}"
+    linear = "-"
+    if row.get("linear_error") is not None:
+        values = (100 * row[f"linear_{key}"] for key in ("error", "error_low", "error_high"))
+        linear = "{:.1f} [{:.1f}, {:.1f}]".format(*values)
     counts = (str(row["num_speakers"]), str(row["num_test"]))
     return (
         LABELS[row["feature"]],
         epsilon,
         UNITS[row["feature"]],
         f"{error} [{low}, {high}]",
+        linear,
         training,
         chance,
         *counts,
