@@ -124,7 +124,7 @@ def networks(conf: Path, plan: FootprintConfig, chosen: str = "harmonic") -> lis
         ),
         Network("discriminators in training", size(judges), 1, 0.0),
         *_vocoders(conf, plan, chosen, len(synths), of_bn, bn.model.content),
-        Network("intonation", size(intonation), len(synths), len(synths) * hours(of_intonation, told)),
+        Network("intonation", size(intonation), 1, hours(of_intonation, told)),
         Network("f0 auto-encoder", size(pitch), plan.epsilons, plan.epsilons * hours(of_f0, f0)),
         Network("speaker classifier (P_ASI)", size(speakers), attacks, attacks * hours(of_asi, asi)),
         *_ecapa(conf, plan),

@@ -74,8 +74,8 @@ if at_stage 2 "DP extractors: data/public -> exp/bn_*, exp/f0_*, and those in ex
     steps/train_bn.sh --cmd "$gpu_cmd" "$conf/bn_start.yaml" data/public exp/bn_start
     steps/train_synth.sh --cmd "$gpu_cmd" "$conf/synth.yaml" data/public exp/bn_start exp/synth_plain
     steps/train_synth.sh --cmd "$gpu_cmd" --noise 10 --init exp/synth_plain "$conf/synth_codes.yaml" data/public exp/synth_plain/bn exp/synth_eps10
-    for pair in plain=none eps10=10; do # intonation, and another synthesizer, learn on the extractors of the first one
-      steps/train_intonation.sh --cmd "$gpu_cmd" --noise "${pair#*=}" "$conf/intonation.yaml" data/public "exp/synth_${pair%=*}/bn" "exp/intonation_${pair%=*}"
+    steps/train_intonation.sh --cmd "$gpu_cmd" --noise 10 "$conf/intonation.yaml" data/public exp/synth_eps10/bn exp/intonation_eps10
+    for pair in plain=none eps10=10; do # another synthesizer learns on the extractors of the first
       [ "$synthesizer" = harmonic ] || steps/train_synth.sh --cmd "$gpu_cmd" --noise "${pair#*=}" \
         "$conf/synth_$synthesizer.yaml" data/public "exp/synth_${pair%=*}/bn" "${voice}_${pair%=*}"
     done
@@ -87,7 +87,7 @@ if at_stage 3 "public models: data/train -> exp/targets; all models -> exp/model
   if [ "$train" = true ]; then
     steps/cluster_targets.sh --cmd "$cpu_cmd" data/train exp/targets # true speakers only
     steps/export_models.sh --f0 "eps100=exp/f0_eps100 eps10=exp/f0_eps10 eps1=exp/f0_eps1" \
-      --bn "plain=exp/synth_plain/bn eps10=exp/synth_eps10/bn" --intonation "plain=exp/intonation_plain eps10=exp/intonation_eps10" \
+      --bn "plain=exp/synth_plain/bn eps10=exp/synth_eps10/bn" --intonation eps10=exp/intonation_eps10 \
       --synth "plain=${voice}_plain eps10=${voice}_eps10" exp/targets exp/models
   fi
 fi
