@@ -31,7 +31,11 @@ def main(argv: list[str] | None = None) -> None:
     torch.manual_seed(config.loop.seed)
     figures = train_bottleneck(config, DataDir.read(args.data), args.out, args.init, match)
     (args.out / "figures.json").write_text(json.dumps(figures, indent=1) + "\n")
-    print(f"{args.out}: {config.loop.steps} steps, phone accuracy {figures['phone_accuracy']:.3f}")
+    learned = [name for name in ("cosine", "mel", "ctc") if name in figures] + ["phone_accuracy"] * bool(
+        config.phone_weight
+    )
+    said = ", ".join(f"{name.replace('_', ' ')} {figures[name]:.3f}" for name in learned)
+    print(f"{args.out}: {config.loop.steps} steps, {said}")
 
 
 if __name__ == "__main__":

@@ -87,6 +87,7 @@ def networks(conf: Path, plan: FootprintConfig, chosen: str = "harmonic") -> lis
     synths = [load_config(TrainSynthConfig, conf / f"{name}.yaml") for name in ("synth", "synth_codes")]
     f0 = load_config(TrainPitchConfig, conf / "f0.yaml")
     asi = load_config(IdentificationConfig, conf / "asi.yaml")
+    attacked = load_config(TrainBottleneckConfig, conf / "bn_tdnnf.yaml")
     told = load_config(TrainIntonationConfig, conf / "intonation.yaml")
     first = synths[0].model
     if first.content != bn.model.content:
@@ -102,11 +103,13 @@ def networks(conf: Path, plan: FootprintConfig, chosen: str = "harmonic") -> lis
         intonation = Intonation(told.model).eval()
         heads, judges = Heads(bn.model.content, TEACHER, NUM_PHONES, XVECTOR, FEATURES["fbank"]), Discriminators()
         speakers = SpeakerNet(asi, bn.model.bottleneck, plan.attack_speakers).eval()
+        tdnnf, mel = Bottleneck(attacked.model), torch.empty(1, SECOND, FEATURES["fbank"])
         step = 1 if bn.model.features == "fbank" else 2
         frames, content = torch.empty(1, SECOND // step, FEATURES[bn.model.features]), torch.empty(1, 50, first.content)
         contour, xvector = torch.empty(1, SECOND), torch.empty(1, first.xvector)
         dense = torch.empty(1, SECOND, bn.model.bottleneck)
     of_bn = flops(lambda: extractor.decode(extractor.dense(frames)))
+    of_tdnnf = (plan.epsilons + 1) * flops(lambda: tdnnf.decode(tdnnf.dense(mel)))
     of_synth = of_bn + flops(lambda: synthesizer.envelopes(content, contour, xvector))
     of_intonation = of_bn / PASSES + flops(lambda: intonation(content))  # the extractor stays as it is
     of_synth += 4 / PASSES * 2 * ENCODER * SECOND / 2 if synths[0].recogniser_weight else 0.0
@@ -114,7 +117,7 @@ def networks(conf: Path, plan: FootprintConfig, chosen: str = "harmonic") -> lis
     def hours(of_second: float, config) -> float:
         return _hours(plan, config, of_second)
 
-    attacks = 2 * (plan.epsilons + 1) + 1  # f0 and bottleneck, with and without noise; and a control
+    attacks = 3 * (plan.epsilons + 1) + 1  # f0 and two bottlenecks, with and without noise; and a control
     of_f0, of_asi = flops(lambda: pitch.decode_raw(pitch.encode(contour))), flops(lambda: speakers(dense))
     return [
         Network("bottleneck extractor", size(extractor), len(synths), hours(of_bn, bn)),
@@ -126,6 +129,7 @@ def networks(conf: Path, plan: FootprintConfig, chosen: str = "harmonic") -> lis
         *_vocoders(conf, plan, chosen, len(synths), of_bn, bn.model.content),
         Network("intonation", size(intonation), 1, hours(of_intonation, told)),
         Network("f0 auto-encoder", size(pitch), plan.epsilons, plan.epsilons * hours(of_f0, f0)),
+        Network("extractor of paper A (P_ASI)", size(tdnnf), plan.epsilons + 1, hours(of_tdnnf, attacked)),
         Network("speaker classifier (P_ASI)", size(speakers), attacks, attacks * hours(of_asi, asi)),
         *_ecapa(conf, plan),
     ]

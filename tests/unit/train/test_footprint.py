@@ -23,7 +23,15 @@ CONF = Path(__file__).parents[3] / "egs/librispeech/anon/conf"
 def test_the_recipe_can_be_built_at_either_scale(scale, capsys):
     plan_anon.main([str(CONF / scale)])
     printed = capsys.readouterr().out
-    for name in ("extractor", "synthesizer", "intonation", "f0 auto-encoder", "speaker classifier", "GiB  in all"):
+    for name in (
+        "extractor",
+        "synthesizer",
+        "intonation",
+        "extractor of paper A",
+        "f0 auto-encoder",
+        "speaker classifier",
+        "GiB  in all",
+    ):
         assert name in printed
 
 
