@@ -128,6 +128,9 @@ class SharedDraws(TorchFunctionMode):
         elif func in _IN_PLACE and self._of_examples(args[0].shape):
             drawn = args[0].new_empty(self._whole(args[0].shape))
             return args[0].copy_(func(drawn, *args[1:], **kwargs)[self.mine])
+        elif func is nn.functional.dropout and self._of_examples(args[0].shape):
+            kept = func(torch.ones(self._whole(args[0].shape), dtype=args[0].dtype), *args[1:], **kwargs)
+            return args[0] * kept[self.mine]
         return func(*args, **kwargs)
 
     def _of_examples(self, shape: Sequence[int]) -> bool:
