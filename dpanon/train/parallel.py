@@ -129,12 +129,17 @@ class SharedDraws(TorchFunctionMode):
             drawn = args[0].new_empty(self._whole(args[0].shape))
             return args[0].copy_(func(drawn, *args[1:], **kwargs)[self.mine])
         elif func is nn.functional.dropout and self._of_examples(args[0].shape):
-            kept = func(torch.ones(self._whole(args[0].shape), dtype=args[0].dtype), *args[1:], **kwargs)
-            return args[0] * kept[self.mine]
+            return args[0] * func(self._ones(args[0]), *args[1:], **kwargs)[self.mine]
         return func(*args, **kwargs)
 
     def _of_examples(self, shape: Sequence[int]) -> bool:
         return len(shape) > 0 and shape[0] == self.num
+
+    def _ones(self, x: Tensor) -> Tensor:
+        """For all examples, laid out in memory as ``x`` is: dropout draws in that order."""
+        order = sorted(range(x.ndim), key=lambda d: -x.stride(d))
+        shape = self._whole(x.shape)
+        return x.new_ones([shape[d] for d in order]).permute([order.index(d) for d in range(x.ndim)])
 
     def _whole(self, shape: Sequence[int]) -> tuple[int, ...]:
         return (self.size * shape[0], *shape[1:])

@@ -54,6 +54,7 @@ def draws(num):
         torch.empty_like(x).normal_(1.0, 2.0),
         torch.empty_like(x).uniform_(2.0, 3.0),
         torch.nn.Dropout(0.5)(x + 1.0),
+        torch.nn.Dropout(0.5)(torch.ones(num, 4, 3).transpose(1, 2)),
     ]
 
 
