@@ -9,6 +9,7 @@ from pickle import UnpicklingError
 
 import torch
 
+from dpanon.anonymize.pipeline import System
 from dpanon.attack.identification import IdentificationConfig, identify
 from dpanon.attack.released import FEATURES, Extracted, extracted, release_features, system_of
 from dpanon.cli import ArgumentParser, run
@@ -59,6 +60,7 @@ def main(argv=None):
     data = DataDir.read(args.data)
     if args.extractor and args.feature != "bn_tdnnf":
         raise UsageError(f"--extractor is for the feature bn_tdnnf, not for {args.feature}")
+    system: Extracted | System | None
     if args.extractor:
         system = load_extracted(Path(args.extractor), args.epsilon)
     else:

@@ -150,7 +150,7 @@ def train_bottleneck(
             """Without the padding: (N, T/2, ...) -> (frames, ...), or as it is."""
             return values if valid is None else values[valid]
 
-        loss, figures = cost, {}
+        loss, figures = cost, dict[str, float]()
         if config.teacher_weight:
             t, wanted = of(heads.teacher(content).transpose(1, 2)), of(b["teacher"])
             teacher, angle = functional.l1_loss(t, wanted), cosine_loss(t, wanted)
