@@ -213,7 +213,7 @@ def _cut(data: DataDir, crop: Crop) -> np.ndarray:
 class TrainedEcapa:
     """The extractor in a directory of ``train_ecapa``. Its name holds a digest of the weights: caches must not mix.
 
-    ``attacker`` is what tables call it: ``ecapa``, ``ecapa-tuned`` if it began with other weights, and with ``-wavlm``.
+    ``attacker`` is what tables call it: ``ecapa-trained``, or ``ecapa-tuned`` if it began with other weights.
     """
 
     def __init__(self, asv: Path):
@@ -229,7 +229,7 @@ class TrainedEcapa:
         self.dim = config.dim
         record = asv / "training.json"
         tuned = record.is_file() and json.loads(record.read_text(encoding="utf-8")).get("fine_tuned")
-        self.attacker = "ecapa" + ("-wavlm" if config.frontend == "wavlm" else "") + ("-tuned" if tuned else "")
+        self.attacker = "ecapa" + ("-wavlm" if config.frontend == "wavlm" else "") + ("-tuned" if tuned else "-trained")
 
     @torch.inference_mode()
     def embed(self, samples: np.ndarray) -> np.ndarray:

@@ -86,7 +86,7 @@ def control_flags(attacker: str, original: Mapping[str, float]) -> list[str]:
         attacker: ``<extractor>+<back-end>``; one that was fine-tuned (``-tuned``) has the control of its network.
         original: attacker -> EER, condition oo.
     """
-    eer = original.get(attacker.replace("-tuned+", "+"))
+    eer = original.get(attacker.replace("-tuned+", "-trained+"))
     if eer is None or eer <= POOR_EER:
         return []
     return [f"badly trained attacker: the same network makes {100 * eer:.1f} % errors on original speech"]

@@ -44,7 +44,7 @@ def test_two_steps_then_an_attack(tmp_path, make_set, speechbrain):
     test = make_set(tmp_path / "test", 3, 4, seed=9)
     trials = make_trials(test, test, num_enrol=2)
     (attack,) = score_asv(test, test, trials, asv, tmp_path / "cache", tmp_path / "asv")
-    assert attack.attacker == "ecapa+cosine" and 0 <= attack.metrics["eer"] <= 1
+    assert attack.attacker == "ecapa-trained+cosine" and 0 <= attack.metrics["eer"] <= 1
     (cached,) = (tmp_path / "cache" / "test").iterdir()
     assert cached.name == TrainedEcapa(tmp_path / "asv").name  # other weights, another cache
     vector = TrainedEcapa(tmp_path / "asv").embed(np.random.default_rng(0).normal(0, 0.1, 16000).astype(np.float32))
@@ -143,7 +143,7 @@ def test_wavlm_is_fine_tuned_with_its_ecapa(tmp_path, make_set, hub):
     before, after = (TrainedEcapa(tmp_path / name) for name in ("original", "tuned"))
     assert not torch.equal(before.net.wavlm.model.weight, after.net.wavlm.model.weight)
     assert before.name != after.name and after.name.startswith("ecapa-wavlm-")
-    assert (before.attacker, after.attacker) == ("ecapa-wavlm", "ecapa-wavlm-tuned")
+    assert (before.attacker, after.attacker) == ("ecapa-wavlm-trained", "ecapa-wavlm-tuned")
     vector = after.embed(np.random.default_rng(0).normal(0, 0.1, 16000).astype(np.float32))
     assert vector.shape == (6,) and np.isfinite(vector).all()
 

@@ -123,8 +123,8 @@ def test_a_badly_trained_network_of_verification_is_flagged():
     assert verification_flags({"num_speakers": 251, "accuracy": 0.9}) == []
     assert "whose 30.0 %" in verification_flags({"num_speakers": 251, "accuracy": 0.3})[0]
     assert "by chance" in verification_flags({"num_speakers": 251, "accuracy": 0.006})[0]
-    original = {"ecapa+cosine": 0.31, "ge2e+cosine": 0.0}
-    for name in ("ecapa+cosine", "ecapa-tuned+cosine"):
+    original = {"ecapa-trained+cosine": 0.31, "ge2e+cosine": 0.0}
+    for name in ("ecapa-trained+cosine", "ecapa-tuned+cosine"):
         assert "31.0 % errors on original speech" in control_flags(name, original)[0]
     assert control_flags("ge2e+cosine", original) == control_flags("campplus+wccn", original) == []
 

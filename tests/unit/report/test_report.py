@@ -187,17 +187,21 @@ def test_what_an_attacker_knows_is_told_apart(tmp_path):
 
 def test_a_badly_trained_attacker_is_said_to_be_one(tmp_path):
     flag = "badly trained attacker: it tells whose 12.0 % of its own training crops are"
-    write_metrics(tmp_path / "oo", "asv", "original", "test", asv("oo", 0.3, "ecapa+cosine"))
+    write_metrics(tmp_path / "oo", "asv", "original", "test", asv("oo", 0.3, "ecapa-trained+cosine"))
     write_metrics(tmp_path / "good", "asv", "original", "test", asv("oo", 0.01))
-    for attacker, more in (("ecapa+cosine", {"flags": [flag]}), ("ecapa-tuned+cosine", {}), ("campplus+cosine", {})):
+    for attacker, more in (
+        ("ecapa-trained+cosine", {"flags": [flag]}),
+        ("ecapa-tuned+cosine", {}),
+        ("campplus+cosine", {}),
+    ):
         values = asv("aa", 0.4, attacker, knowledge="semi-informed", **more)
         write_metrics(tmp_path / attacker, "asv", "dp", "test_dp", values)
     page = tables.results_markdown(list(collect.collect(tmp_path).values()), "x")
     control = "badly trained attacker: the same network makes 30.0 % errors on original speech"
     said = [line for line in page.splitlines() if line.startswith("- ")]
     assert said == [
-        f"- ecapa+cosine, test_dp, aa: {flag}.",
-        f"- ecapa+cosine, test_dp, aa: {control}.",
+        f"- ecapa-trained+cosine, test_dp, aa: {flag}.",
+        f"- ecapa-trained+cosine, test_dp, aa: {control}.",
         f"- ecapa-tuned+cosine, test_dp, aa: {control}.",
     ]
     assert page.count(tables.BADLY_TRAINED) == 1
