@@ -142,6 +142,21 @@ def test_markdown_is_a_function_of_the_results(recipe):
     assert tables.results_markdown(results, "x") == (recipe / "RESULTS.md").read_text()
 
 
+def test_an_attacker_may_be_measured_twice_and_be_the_strongest_once(recipe):
+    """Without training on released speech, cosine of exp/asv_original and of exp/asv_<system> is one attacker."""
+    before = collect.collect(recipe / "exp")["plain"]
+    for name, first in (("asv_a", True), ("asv_b", False)):
+        write_metrics(
+            recipe / "exp" / name,
+            "asv",
+            "plain",
+            "test_plain",
+            asv("aa", 0.2, "cosine", strongest=first),
+        )
+    after = collect.collect(recipe / "exp")["plain"]
+    assert len(after["attackers"]) == len(before["attackers"]) + 1
+
+
 def test_mistakes(recipe, tmp_path):
     with pytest.raises(UsageError, match="no figures of"):
         cli.main(["--system", "dq", str(recipe / "exp"), str(recipe / "results")])
