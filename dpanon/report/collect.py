@@ -23,6 +23,7 @@ from dpanon.evaluate.metrics import read_metrics
 
 STATUSES = ("smoke", "reproduced", "paper")
 PRIVATE = ("data", "original")  # paths in metrics.json that stay on this machine
+_OWN = ("kind", "system", "set", "strongest")  # the strongest of a folder need not be that of all
 _CLAIM = ("epsilon_frame", "epsilon_utterance", "eer_floor")
 
 
@@ -38,7 +39,7 @@ def collect(exp: Path, systems: Sequence[str] | None = None) -> dict[str, dict]:
             continue
         system = found.setdefault(str(metrics["system"]), {"rows": {}, "attackers": {}})
         row = system["rows"].setdefault(str(metrics["set"]), {"set": metrics["set"], "asv": {}})
-        public = {key: value for key, value in metrics.items() if key not in (*PRIVATE, "kind", "system", "set")}
+        public = {key: value for key, value in metrics.items() if key not in (*PRIVATE, *_OWN)}
         if metrics["kind"] == "asr_other":
             others = row.setdefault("asr_other", [])
             if any(other["recogniser"] == public["recogniser"] for other in others):
