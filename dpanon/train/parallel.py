@@ -137,7 +137,7 @@ class SharedDraws(TorchFunctionMode):
 
     def _ones(self, x: Tensor) -> Tensor:
         """For all examples, laid out in memory as ``x`` is: dropout draws in that order."""
-        order = sorted(range(x.ndim), key=lambda d: -x.stride(d))
+        order = sorted(range(x.ndim), key=x.stride, reverse=True)
         shape = self._whole(x.shape)
         return x.new_ones([shape[d] for d in order]).permute([order.index(d) for d in range(x.ndim)])
 
