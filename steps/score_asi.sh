@@ -31,7 +31,9 @@ asi=$3
 
 if [ -n "$bn_config" ]; then
   case " $features " in *" bn_tdnnf "*) ;; *) features+=" bn_tdnnf" ;; esac
-  [ -e "$data/content.scp" ] || steps/extract_content.sh --nj "$nj" --cmd "$cmd" "$data"
+  if grep -q '^phone_weight: *[0-9.]*[1-9]' "$bn_config" && [ ! -e "$data/phones.scp" ]; then
+    steps/extract_content.sh --nj "$nj" --cmd "$cmd" --teachers hama "$data"
+  fi
   for epsilon in $epsilons; do
     steps/train_bn.sh --cmd "$cmd" --epsilon "$epsilon" "$bn_config" "$data" "${extractor}_eps$epsilon"
   done

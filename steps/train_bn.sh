@@ -27,7 +27,7 @@ out=$3
 
 inputs=(config="$config" epsilon="$epsilon" wav="$data/wav.scp")
 options=(--config "$config" --threads "$threads")
-for table in content f0 xvector; do
+for table in content f0 xvector phones; do
   [ ! -e "$data/$table.scp" ] || inputs+=("$table=$data/$table.scp")
 done
 if grep -q '^ctc_weight' "$config"; then
