@@ -47,7 +47,7 @@ def ctc_loss(
     Shape:
         log_probs: ``(N, T, V)``; num_frames: N numbers in 1..T.
     """
-    kept = [i for i, labels in enumerate(said) if labels and _least(labels) <= num_frames[i]]
+    kept = counted(said, num_frames)
     if not kept:
         return log_probs.sum() * 0.0  # every head has a gradient, in every process
     kept.sort(key=lambda i: -num_frames[i])  # as k2 wants them
@@ -59,6 +59,11 @@ def ctc_loss(
         flat = torch.tensor([label for row in labels for label in row], device=x.device)
         losses = functional.ctc_loss(x.transpose(0, 1), flat, frames, num, reduction="none")  # (N, T, V) -> (T, N, V)
     return (losses / num.to(losses)).mean()
+
+
+def counted(said: Sequence[Sequence[int]], num_frames: Sequence[int]) -> list[int]:
+    """Which sequences have labels, and fit into their frames."""
+    return [i for i, labels in enumerate(said) if labels and _least(labels) <= num_frames[i]]
 
 
 def _by_k2(log_probs: Tensor, labels: list[list[int]], frames: Tensor) -> Tensor:

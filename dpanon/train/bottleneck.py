@@ -150,17 +150,20 @@ def train_bottleneck(
             """Without the padding: (N, T/2, ...) -> (frames, ...), or as it is."""
             return values if valid is None else values[valid]
 
+        # means over frames, of which another process may have more
+        share = parallel.part(content.shape[0] * content.shape[2] if valid is None else valid.sum())
         loss, figures = cost, dict[str, float]()
         if config.teacher_weight:
             t, wanted = of(heads.teacher(content).transpose(1, 2)), of(b["teacher"])
-            teacher, angle = functional.l1_loss(t, wanted), cosine_loss(t, wanted)
+            teacher, angle = share * functional.l1_loss(t, wanted), share * cosine_loss(t, wanted)
             loss = loss + config.teacher_weight * (teacher + angle)
             figures |= {"teacher": teacher.item(), "cosine": 1 - angle.item()}
         logits, phones = heads.phones(content), b["phones"]
         if valid is not None:
             logits, phones = logits.transpose(1, 2)[valid], phones[valid]
         if config.phone_weight:
-            loss = loss + config.phone_weight * functional.cross_entropy(logits, phones, weight=corpus.phone_weight)
+            wrong = functional.cross_entropy(logits, phones, weight=corpus.phone_weight)
+            loss = loss + config.phone_weight * parallel.part(corpus.phone_weight[phones].sum()) * wrong
         if config.mel_weight:
             mel = heads.mel(content, b["log_f0"], b["xvector"])
             if valid is None:
@@ -168,6 +171,7 @@ def train_bottleneck(
             else:
                 ten = valid.repeat_interleave(2, 1)
                 distance = functional.l1_loss(mel[ten], b["mel"][ten])
+            distance = share * distance
             loss = loss + config.mel_weight * distance
             figures["mel"] = distance.item()
         if letters is not None:
@@ -281,6 +285,8 @@ class Corpus:
     def batch(self, crops: Sequence[Crop]) -> dict[str, Tensor]:
         """Tensors of a batch; frames of 10 ms for fbank and mel, of 20 ms for the rest. Short ones are padded."""
         rows = []
+        num = max(crop.num_frames for crop in crops)
+        more = parallel.longest(num) - num
         for crop in crops:
             item, start = self.items[crop.utt], crop.start // 2 * 2
             whole, half = slice(start, start + crop.num_frames), slice(start // 2, (start + crop.num_frames) // 2)
@@ -298,14 +304,15 @@ class Corpus:
             if "xvector" in item:
                 row["xvector"] = item["xvector"]
             rows.append(row)
-        out = {name: parallel.tensor(_stack([row[name] for row in rows])) for name in rows[0]}
+        frames = {"fbank": more} | dict.fromkeys(("phones", "teacher", "content", "log_f0"), more // 2)
+        out = {name: parallel.tensor(_stack([row[name] for row in rows], frames.get(name, 0))) for name in rows[0]}
         out["mel"] = (out["fbank"] - 12.0) / 4.0
         return out
 
 
-def _stack(arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """Arrays of unequal length end in their last row, again and again. [(T, ...), ...] -> (N, T, ...)"""
-    longest = max(len(array) for array in arrays)
+def _stack(arrays: Sequence[np.ndarray], more: int) -> np.ndarray:
+    """Arrays of unequal length, and ``more``, end in their last row, again and again. [(T, ...), ...] -> (N, T, ...)"""
+    longest = max(len(array) for array in arrays) + more
     rows = [(longest - len(array), *[0] * (array.ndim - 1)) for array in arrays]
     return np.stack(
         [np.pad(x, [(0, more) for more in row], "edge") if row[0] else x for x, row in zip(arrays, rows, strict=True)]

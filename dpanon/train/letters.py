@@ -11,7 +11,8 @@ from dpanon.data.batches import Crop
 from dpanon.data.data_dir import DataDir
 from dpanon.data.tokens import encode, read_tokens
 from dpanon.errors import DataDirError
-from dpanon.models.ctc_loss import choose, ctc_loss
+from dpanon.models.ctc_loss import choose, counted, ctc_loss
+from dpanon.train import parallel
 
 
 class Letters(nn.Module):
@@ -38,7 +39,9 @@ class Letters(nn.Module):
         """Per letter, of those utterances that have text. ``(N, M, T/2) -> ()``"""
         log_probs = self.out(content).transpose(1, 2).log_softmax(-1)  # (N, V, T/2) -> (N, T/2, V)
         said = [self.said.get(crop.utt, ()) for crop in crops]
-        return ctc_loss(log_probs, said, [crop.num_frames // 2 for crop in crops], self.backend)
+        num_frames = [crop.num_frames // 2 for crop in crops]
+        share = parallel.part(len(counted(said, num_frames)))
+        return share * ctc_loss(log_probs, said, num_frames, self.backend)
 
 
 def whole_batches(data: DataDir, batch: int, seed: int, epoch: int, pool: int = 8) -> list[list[Crop]]:
@@ -62,6 +65,7 @@ def whole_batches(data: DataDir, batch: int, seed: int, epoch: int, pool: int = 
 def inside(crops: Sequence[Crop]) -> Tensor | None:
     """Which frames of 20 ms of a padded batch are of its crops, (N, T/2); None if all of them are."""
     num = [crop.num_frames // 2 for crop in crops]
-    if min(num) == max(num):
+    most = parallel.longest(max(num))
+    if min(num) == most:
         return None
-    return torch.arange(max(num))[None] < torch.tensor(num)[:, None]
+    return torch.arange(most)[None] < torch.tensor(num)[:, None]

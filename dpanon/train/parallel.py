@@ -100,6 +100,26 @@ def average(tensors: Sequence[Tensor]) -> None:
         value.copy_(mean.view_as(value))
 
 
+def part(amount: float | Tensor) -> Tensor:
+    """What a mean over so many items of this share counts, so that the mean over processes is one over all items.
+
+    Each process has to call it, even with 0. Alone: 1.
+    """
+    mine = torch.as_tensor(amount, dtype=torch.float32)
+    mean = mine.clone()
+    average([mean])
+    return mine / mean.clamp_min(1e-9)
+
+
+def longest(num: int) -> int:
+    """The largest such number of all processes: to what length they pad. Alone: as it is."""
+    if not distributed.is_available() or not distributed.is_initialized():
+        return num
+    value = torch.tensor(num)
+    distributed.all_reduce(value, distributed.ReduceOp.MAX)
+    return int(value)
+
+
 def average_buffers(modules: Iterable[nn.Module]) -> None:
     """Running statistics of each share become those of the global batch."""
     average([buffer for module in modules for buffer in module.buffers() if buffer.is_floating_point()])

@@ -7,12 +7,14 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import nn
+from torch.nn import functional
 
 from dpanon.attack.identification import IdentificationConfig, identify
 from dpanon.models.acoustic import AcousticConfig, LogMel
 from dpanon.models.losses import StftLoss
 from dpanon.privacy import BottleneckFrames
 from dpanon.synth.nsf import Nsf, NsfConfig
+from dpanon.train import parallel
 from dpanon.train.loop import LoopConfig, train, update
 
 
@@ -89,9 +91,32 @@ def vocoder(out: Path) -> dict[str, float]:
     return {"acoustic": figures["acoustic"], "wave": figures["wave"]}
 
 
+def ragged(out: Path) -> dict[str, float]:
+    """Recordings of unequal lengths: the loss is a mean over their frames, and noise is drawn for the padding, too."""
+    torch.manual_seed(0)
+    model = nn.Linear(3, 1)
+    optimizer = torch.optim.Adam(model.parameters())
+    draw = torch.Generator().manual_seed(1)
+    data = [torch.randn(num, 3, generator=draw) for num in (9, 2, 4, 3, 5, 8, 2, 7)]
+
+    def step(index, rows, rng):
+        most = parallel.longest(max(len(data[row]) for row in rows))
+        x = torch.stack([functional.pad(data[row], (0, 0, 0, most - len(data[row]))) for row in rows])
+        valid = torch.stack([torch.arange(most) < len(data[row]) for row in rows])
+        made = model(x + 0.1 * torch.randn_like(x))[..., 0]
+        loss = parallel.part(valid.sum()) * (made - x.sum(2))[valid].square().mean()
+        update(loss, model, optimizer, 5.0)
+        return {"loss": loss.item()}
+
+    loop = LoopConfig(steps=6, lr=0.1, warmup=2)
+    state = {"model": model, "optimizer": optimizer}
+    figures = train(out / "ragged", loop, state, [optimizer], lambda e: [range(4), range(4, 8)], step)
+    return {"loss": figures["loss"], "weight": model.weight.sum().item()}
+
+
 def trainings(out: Path) -> dict[str, dict[str, float]]:
     out.mkdir(parents=True, exist_ok=True)
-    return {"regression": regression(out), "speakers": speakers(out), "vocoder": vocoder(out)}
+    return {"regression": regression(out), "speakers": speakers(out), "vocoder": vocoder(out), "ragged": ragged(out)}
 
 
 if __name__ == "__main__":

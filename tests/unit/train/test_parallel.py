@@ -36,6 +36,7 @@ def test_two_processes_train_as_one_does(tmp_path):
         found = json.loads((tmp_path / name / "found.json").read_text())
         assert found["regression"] == pytest.approx(alone["regression"], abs=1e-5)
         assert found["speakers"] == pytest.approx(alone["speakers"], abs=1e-4)
+        assert found["ragged"] == pytest.approx(alone["ragged"], abs=1e-5)
         assert found["vocoder"] == pytest.approx(alone["vocoder"], abs=1e-4)
     assert (tmp_path / "worker0/regression/checkpoint.pt").exists()
     assert not (tmp_path / "worker1/regression/checkpoint.pt").exists()  # one writes
