@@ -59,7 +59,7 @@ class Intonation(nn.Module):
         x = self.norms[0](functional.relu(self.input(content.transpose(1, 2))))
         for layer, norm in zip(self.layers, self.norms[1:], strict=True):
             x = x + self.dropout(norm(functional.relu(layer(x))))
-        # the value of a content frame is that of its first 10 ms, as in training
+        # a content frame tells its first 10 ms, the mean of it and the next one what is between
         x = self.output(x)  # (N, 1, T/2)
         following = torch.cat([x[..., 1:], x[..., -1:]], 2)
         return torch.stack([x, (x + following) / 2], 3).flatten(1)
